@@ -29,7 +29,7 @@ import numpy as np
 
 from . import dtypes as kinds
 from . import errors
-from .core import record
+from .core import factories, record
 from .core.op import EVERYTHING, HOST, Op, Rule
 from .core.record import Box
 from .kernels.namespace import on_numpy, takes_namespace
@@ -143,7 +143,7 @@ def linear(
         def again(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
             return getattr(xp, key)(g, *params)
 
-        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), jax=HOST, saves=EVERYTHING, wide=True))
+        factories.make(Op(back, "linear", _fitted(transpose, 1), (again,), jax=HOST, saves=EVERYTHING, wide=True))
     fields: dict[str, Any] = {"batch": batch, "saves": saves, "jax": jax}
     return _define(name, "linear", forward, (rule,), 1, doc, samples, check, fields, key)
 
@@ -215,9 +215,9 @@ def _define(
         display="".join(part.capitalize() for part in name.split("_")), samples=_samples(name, arity, params, samples, kind),
         **fields,
     )  # fmt: skip
-    record.make(op)
+    factories.make(op)
     if kind == "elementwise" and arity == 2 and params:
-        op.call = record.many_arrays(op)  # the path of binary operators takes no parameters
+        op.call = factories.many_arrays(op)  # the path of binary operators takes no parameters
     previous = _KEYS.get(name)
     _KEYS[name] = op.name
     if check:

@@ -24,7 +24,7 @@ HOMES = {
         "functions.shape", "functions.joining", "functions.copies", "functions.properties", "functions.arguments",
         "functions.operands", "table.shape", "kernels.shape",
     ),
-    "core.node": ("core.graph",),
+    "core.node": ("tensor.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),
     "settings": ("functions.settings",),

@@ -20,10 +20,10 @@ import numpy as np
 from . import dtypes, errors
 from .core import alias
 from .core.record import Box, set_grad_fn_name
-from .core.tracing import reads
 from .functions import create, linalg
 from .functions.joining import cat
 from .functions.operands import tensor
+from .programs.tracing import reads
 from .tensor import printing
 from .tensor.access import raw
 from .tensor.printing import dtype_suffix, history_suffix

@@ -23,7 +23,7 @@ else:
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
 LAYERS = [
-    {"dialect"},
+    {"dialect", "contexts"},
     {"errors"},
     {"dtypes"},
     {"core"},
@@ -109,9 +109,193 @@ def test_the_drawing_shows_every_room():
     assert {p.parent.name for p in ROOT.glob("*/__init__.py") if not p.parent.name.startswith("_")} <= names
 
 
+# ------------------------------------------------------------------------------------------- slots filled at import
+
+PROTOCOLS = {
+    "kernels/backend.py": "connect_arrays",
+    "levels/connection.py": "connect_levels",
+    "tensor/connection.py": "connect_facade",
+}
+CHANGES = {
+    "append", "add", "update", "extend", "insert", "setdefault", "remove", "discard", "pop", "clear", "register",
+    "__setitem__", "__setattr__",
+}  # fmt: skip
+# What else a module changes, while it is imported, of what it imports: each hides a call that then runs upwards.
+KNOWN_SLOTS: dict[str, dict[str, str]] = {
+    "jit/__init__.py": {"Module.compile": "a method of modules that needs the compiler, which is above nn"},
+    "kernels/devices.py": {"device._resolve": "what an index of a device means, JAX knows"},
+    "numpy/__init__.py": {"use_namespace": "NumPy's protocol: the namespace that a tensor names to array libraries"},
+    "numpy/routines.py": dict.fromkeys(
+        [
+            "METHODS['at']",
+            "METHODS['reduceat']",
+            "REDUCTIONS[np.logaddexp]",
+            "SCANS[np.logaddexp]",
+            "UFUNCS[getattr(np, _name)]",
+        ],
+        "within numpy: rows of functions that are written with others",
+    ),
+    "numpy/ufuncs.py": {"use_numpy": "NumPy's protocol: what a tensor calls when a function of NumPy is called with it"},
+    "sparse.py": {"use_sparse": "methods of Tensor that need sparse tensors, which are above"},
+}
+
+
+def executed_at_import(body):
+    """Statements that run when a module is imported, those in blocks and classes too."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for field in ("body", "orelse", "finalbody"):
+                yield from executed_at_import(getattr(node, field, None) or [])
+            for handler in getattr(node, "handlers", []):
+                yield from executed_at_import(handler.body)
+
+
+def root_of(node):
+    """The name at the beginning of `a.b[c].d`, and whether anything follows it."""
+    deep = False
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node, deep = node.value, True
+    return (node.id, deep) if isinstance(node, ast.Name) else (None, deep)
+
+
+def imported_names(tree):
+    """Names that stand for modules of the package or what these define."""
+    names = set()
+    for node in executed_at_import(tree.body):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "tapegrad"):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname or "tapegrad" for alias in node.names if alias.name.split(".")[0] == "tapegrad"}
+    return names
+
+
+def setters(path, tree):
+    """Imported functions that set globals of their module: `from .record import adopt`, `record.adopt`."""
+    for node in executed_at_import(tree.body):
+        if not (isinstance(node, ast.ImportFrom) and node.level):
+            continue
+        folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+        for alias in node.names:
+            for file, prefix in (
+                (folder.with_suffix(".py"), ""),
+                (folder / f"{alias.name}.py", (alias.asname or alias.name) + "."),
+            ):
+                if not file.is_file():
+                    continue
+                for function in ast.parse(file.read_text()).body:
+                    if isinstance(function, ast.FunctionDef) and any(isinstance(n, ast.Global) for n in ast.walk(function)):
+                        if prefix:
+                            yield prefix + function.name
+                        elif function.name == alias.name:
+                            yield alias.asname or alias.name
+
+
+def slots_filled_by(path):
+    """What the module at a path changes, when it is imported, of other modules of the package or their objects."""
+    tree = ast.parse(path.read_text())
+    foreign, setting = imported_names(tree), set(setters(path, tree))
+    for node in executed_at_import(tree.body):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For):
+            for target in targets:
+                for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+                    name, deep = root_of(part)
+                    if deep and name in foreign:
+                        yield ast.unparse(part)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            name, deep = root_of(call.func)
+            if (isinstance(call.func, ast.Attribute) and call.func.attr in CHANGES and name in foreign) or ast.unparse(
+                call.func
+            ) in setting:
+                yield ast.unparse(call.func)
+            elif name in ("setattr", "delattr") and call.args and root_of(call.args[0])[0] in foreign:
+                yield f"{name}({ast.unparse(call.args[0])})"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_slots_of_other_modules_are_filled_by_protocols_alone(path):
+    known = KNOWN_SLOTS.get(path.relative_to(ROOT).as_posix(), {})
+    assert sorted(set(slots_filled_by(path))) == sorted(known)
+
+
+def test_each_protocol_is_connected_once():
+    found = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in PROTOCOLS.values():
+                found.setdefault(path.relative_to(ROOT).as_posix(), []).append(ast.unparse(node.func).rpartition(".")[2])
+    assert found == {path: [name] for path, name in PROTOCOLS.items()}
+
+
+@pytest.mark.parametrize(
+    "text, slots",
+    [
+        ("from .core import record\nrecord.services.save = print", ["record.services.save"]),
+        ("from .core.tape import HOOKS\nHOOKS.append(print)", ["HOOKS.append"]),
+        ("from .core import record as r\nif r:\n    a, r.x[1] = 1, 2", ["r.x[1]"]),
+        ("from . import dtypes\ndtypes.set_default_dtype(None)", ["dtypes.set_default_dtype"]),
+        ("from .dtypes import set_default_dtype as use\nuse(None)", ["use"]),
+        ("from .core import record\nsetattr(record.Box, 'x', 1)", ["setattr(record.Box)"]),
+        ("from .core import record\ndef f():\n    record.x = 1\nown = {}\nown['x'] = record.Box", []),
+    ],
+)
+def test_slots_are_seen(text, slots, tmp_path, monkeypatch):
+    path = ROOT / "not_there.py"
+    read = pathlib.Path.read_text
+    monkeypatch.setattr(pathlib.Path, "read_text", lambda self, *args: text if self == path else read(self, *args))
+    assert list(slots_filled_by(path)) == slots
+
+
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_stub_is_current(name):
     assert (ROOT / name).read_text() == PAGES[name], "run: python -m tapegrad._stubs"
+
+
+# ------------------------------------------------------------------------------------------------ the essential path
+
+GRADIENT = """
+import sys
+import tapegrad as tg
+
+x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+def program():
+    y = x * x
+    y.sum().backward()
+
+def files_of_calls():
+    files = set()
+    sys.settrace(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+    program()
+    sys.settrace(None)
+    return {name.rpartition("/core/")[2] for name in files if "/tapegrad/core/" in name.replace(chr(92), "/")}
+
+print(*sorted(files_of_calls()))  # the first pass of the process, which makes the tape and the backward functions
+program()
+print(*sorted(files_of_calls()))  # adds to a gradient that is there
+x.grad = None
+print(*sorted(files_of_calls()))
+"""
+CORE_LINES, ESSENTIAL_LINES = 4500, 1200
+
+
+def test_core_is_reverse_mode_alone():
+    assert sum(len(path.read_text().splitlines()) for path in (ROOT / "core").glob("*.py")) <= CORE_LINES
+
+
+def test_the_essential_path_is_read_in_an_hour():
+    """Every file of core in which one gradient runs a function: few lines together, all of them in the walk-through."""
+    done = subprocess.run([sys.executable, "-c", GRADIENT], check=True, capture_output=True, text=True)
+    first, *others = [set(line.split()) for line in done.stdout.splitlines()]
+    assert len(others) == 2 and all(files and files <= first for files in others)
+    assert sum(len((ROOT / "core" / name).read_text().splitlines()) for name in first) <= ESSENTIAL_LINES
+    page = ROOT.parent / "docs" / "how_it_works.md"
+    if page.exists():  # not beside an installed package
+        text = page.read_text()
+        walk = text[text.index("## One gradient, file by file") : text.index("## The table")]
+        assert {name for name in first if f"`core/{name}`" not in walk} == set()
 
 
 def test_public_functions_have_docstrings():

@@ -10,7 +10,7 @@ import tapegrad as tg
 from tapegrad import testing
 from tapegrad.autograd import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.autograd.gradcheck import random_cotangent
-from tapegrad.core import record
+from tapegrad.core import factories
 from tapegrad.core.op import TABLE, Op
 
 
@@ -46,7 +46,7 @@ RECORDS = {
 def records():
     """The records under their names, as long as a test runs."""
     for name, (kind, forward, rules, *fields) in RECORDS.items():
-        record.make(Op(name, kind, forward, rules, saves="*", jax="host", **(fields[0] if fields else {})))
+        factories.make(Op(name, kind, forward, rules, saves="*", jax="host", **(fields[0] if fields else {})))
     yield
     for name in RECORDS:
         TABLE.pop(name)

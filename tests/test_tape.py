@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import record
-from tapegrad.core import reverse as replay
+from tapegrad.core import factories, plain_pass
 from tapegrad.core.entry import inputs_of, is_released, op_of
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.tape import TAPES
@@ -52,14 +51,14 @@ def test_a_small_gradient_beside_a_large_live_graph_visits_its_own_entries(monke
     y = x * x
     z = y.sum()
     visited = []
-    reach = replay.reach
+    reach = plain_pass.reach
 
     def counting(*args, **kwargs):
         found, homes = reach(*args, **kwargs)
         visited.append(len(found))
         return found, homes
 
-    monkeypatch.setattr(replay, "reach", counting)
+    monkeypatch.setattr(plain_pass, "reach", counting)
     tg.tape().sweep()
     sweeps = []
     monkeypatch.setattr(type(tg.tape()), "_sweep", lambda self: sweeps.append(len(self)))
@@ -505,7 +504,7 @@ def sincos():
         "sincos", "general", lambda x: (np.sin(x), np.cos(x)),
         (lambda xp, g, ans, x: g[0] * ans[1] - g[1] * ans[0],), saves="ans", outputs=2, zero_filled=True, jax="host",
     )  # fmt: skip
-    record.make(op)
+    factories.make(op)
     yield op.call
     del TABLE["sincos"]
 

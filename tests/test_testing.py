@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func, testing
-from tapegrad.core import record
+from tapegrad.core import factories
 from tapegrad.core.op import TABLE, Op
 from tapegrad.func import tree
 from tapegrad.levels import taylor
@@ -27,7 +27,7 @@ def make():
 
     def register(kind, forward, rules, **fields):
         op = Op(NAME, kind, forward, rules, **{"saves": "*", "jax": "host", **fields})
-        record.make(op)
+        factories.make(op)
         return op
 
     yield register
@@ -224,7 +224,7 @@ def half_sine(xp, x):
 
 def test_third_order_alone(make):
     inner = Op("wrong_inside", "elementwise", np.cos, (lambda xp, ans, x: -half_sine(xp, x),), saves="x", samples=ANALYTIC)
-    record.make(inner)
+    factories.make(inner)
     try:
         op = make("elementwise", np.sin, (lambda xp, ans, x: xp.wrong_inside(x),), samples=domain(-2.0, 2.0))
         testing.check(op, ["vjp", "second_order"])
@@ -259,7 +259,7 @@ def test_laplacian_alone(make):
         (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), saves="", arity=2,
         outputs=2, jax="host",
     )  # fmt: skip
-    record.make(closed)
+    factories.make(closed)
     try:
         with pytest.raises(testing.LawError) as error:
             testing.check(op, ["laplacian"])

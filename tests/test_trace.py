@@ -18,7 +18,7 @@ from test_optim import ADAFACTOR, CASES
 import tapegrad as tg
 from tapegrad import compat, func, nn, optim, testing
 from tapegrad import distributions as dist
-from tapegrad.core import alias, record
+from tapegrad.core import alias, inplace, record
 from tapegrad.core.op import TABLE, FlatIndex
 from tapegrad.nn.utils import prune
 from tapegrad.programs.program import Ref
@@ -89,7 +89,7 @@ class Replay:
                 owner.replace((), np.array(value))
             else:
                 with tg.no_grad():
-                    alias.assign(owner, record.wrap(np.array(value)), "")
+                    inplace.assign(owner, record.wrap(np.array(value)), "")
         return found[: self.count]
 
 

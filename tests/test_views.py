@@ -11,7 +11,8 @@ import pytest
 from view_programs import CONSTANTS, PROGRAMS, W, X, error, finite_differences, run
 
 import tapegrad as tg
-from tapegrad.core import alias
+from tapegrad.core import alias, inplace
+from tapegrad.tensor import memory
 
 # Loss, its gradient by w, and the gradient by w of half the squared gradient.
 EXPECTED = {
@@ -236,7 +237,7 @@ def test_alias_of_a_bfloat16_tensor_is_known_by_what_is_derived_from_it():
     pytest.importorskip("ml_dtypes")
     w = tg.tensor([1.0, 2.0], requires_grad=True)
     t = tg.tensor([3.0, 4.0]).to(tg.bfloat16)
-    part = alias.export(t)[:]
+    part = memory.export(t)[:]
     loss = (w * t).sum()
     part[:] = 0
     assert t.tolist() == [0.0, 0.0]
@@ -605,7 +606,7 @@ def test_accumulation_does_not_reach_a_graph_that_saved_the_gradient():
 def counted(monkeypatch):
     """Counts moves of shared blocks and copies of private arrays."""
     moves = []
-    unshare, target = alias.Store.unshare, alias.target
+    unshare, target = alias.Store.unshare, inplace.target
 
     def counting_unshare(self):
         moves.append(self.root.nbytes)
@@ -619,7 +620,7 @@ def counted(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(alias.Store, "unshare", counting_unshare)
-        patch.setattr(alias, "target", counting_target)
+        patch.setattr(inplace, "target", counting_target)
         yield moves
 
 

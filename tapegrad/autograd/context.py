@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
 from ..core.entry import answer_of, inputs_of, is_released, place_of, saved_of
-from ..core.graph import Node
 from ..core.leaves import leaf_of
 from ..core.record import Box
 from ..core.saved import is_packed, unpacked
 from ..core.tape import find
 from ..core.vjp import attach, reattach_output
 from ..levels.level import relabelled
+from ..tensor.graph import Node
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

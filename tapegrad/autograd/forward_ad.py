@@ -17,7 +17,8 @@ from ..core import alias
 from ..core.level import LEVEL, level_of
 from ..core.modes import GradMode
 from ..core.op import TABLE
-from ..core.record import Box, Extra, services
+from ..core.record import Box, Extra
+from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..dtypes import is_inexact
 from ..levels.diff_inputs import synced
@@ -95,7 +96,7 @@ class DualLevel(Dual):
             t._st = t._st or Extra(None)
             t._st.slot_hooks = alias.union(t._st.slot_hooks, st.slot_hooks)
         if getattr(t, "_retains", 0):
-            services.retain(t)
+            retain(t)
 
     def write_back(self, store: Any) -> None:
         """Give a memory block the values that were written into it."""

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
-from ..core import alias
+from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
-from ..core.leaves import SlotHooks
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
+from ..core.protocols import facade
 from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
+from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
@@ -235,7 +236,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            alias.check_writable(t, ctx.name(), True)
+            inplace.check_writable(t, ctx.name(), True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
@@ -303,7 +304,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
         if i in ctx._dirty:
-            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, slot_hooks)
+            assign(t, relabelled(t, slot)) if ctx._lifted else inplace.write_history(t, slot, slot_hooks)
         elif slot:
             t._s = slot
             if slot_hooks is not None and t._st is None:
@@ -461,7 +462,7 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
             if type(e.level) is not Own:
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
-        return tuple([arrays.stack(list(column)) for column in zip(*rows, strict=True)])
+        return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
     dims: list[Any] = [None] * len(call.args)
     for i, flag in zip(call.positions, flags, strict=True):
         dims[i] = 0 if flag else None
@@ -720,7 +721,7 @@ class Vmapped(Function):
             if type(e.level) is not Own:
                 raise
         rows = [row(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
-        return [None if c[0] is None else arrays.stack(list(c)) for c in zip(*rows, strict=True)]
+        return [None if c[0] is None else facade.stack(list(c)) for c in zip(*rows, strict=True)]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

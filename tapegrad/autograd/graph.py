@@ -11,11 +11,12 @@ from typing import Any, Literal
 from .. import errors
 from ..core import record, saved
 from ..core.alias import slot_of
-from ..core.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
 from ..core.hooks import MULTI, Task
 from ..core.leaves import leaf_of
 from ..core.record import Box
 from ..core.state import PACKING, TASK
+from ..tensor.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
+from .packing import Packing
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
@@ -25,7 +26,7 @@ __all__ = [
 DISABLED: ContextVar[str | None] = ContextVar("tapegrad_hooks_disabled", default=None)
 
 
-class saved_tensors_hooks(saved.Packing):
+class saved_tensors_hooks(Packing):
     """Context manager: tensors that operations save for the backward pass are packed and unpacked by hooks.
 
     Args:

@@ -1,72 +1,22 @@
-"""Reverse differentiation of tensors: argument checks, seeds, what becomes of the cotangents."""
+"""`backward()`: the whole of a first-order pass where nothing special is asked for; the rest is in `general_gradient`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from .. import errors
-from .alias import save, sync_only
-from .graph import GradientEdge, tensor_at
-from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
-from .level import level_of
-from .record import Box, functional, services, wrap
-from .reverse import BackwardPass
-from .state import TRANSFORMING, is_recording
-from .vjp import arrays, fixed_like, zeros_like
-from .warning import warn
+from . import general_gradient, leaves, plain_commit
+from .box import Box, foreign
+from .general_gradient import grad as grad
+from .level import LEVEL
+from .plain_commit import WATCHED_LEAVES, is_plain, leaf_of
+from .plain_pass import Pass
+from .protocols import arrays
+from .state import ANOMALY, TRANSFORMING, current_tape
+from .tape import BYTE_SLACK, Tape
+from .vjp import GUARDED, LARGE, PLAIN
 
-
-def as_list(value: Any) -> list[Any]:
-    """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
-    if value is None or isinstance(value, Box | GradientEdge):
-        return [value]
-    single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
-    return [value] if single else list(value)
-
-
-def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
-    """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
-    if isinstance(output, GradientEdge):
-        output = tensor_at(output)
-    if not isinstance(output, Box):
-        raise errors.bad_input("backward", type(output).__name__)
-    sync_only(output) if output._st is not None else None
-    if cotangent is not None and not isinstance(cotangent, Box):
-        raise errors.cotangent_type(type(cotangent).__name__)
-    y = output._d
-    if cotangent is None and y.size != 1:
-        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())  # type: ignore[attr-defined]
-    while not output._s and (level := level_of(output)) is not None:
-        output = level.captured_primal(output, function)
-        cotangent = None if cotangent is None else level.captured_primal(cotangent, "")
-    y = output._d
-    if not output._s:
-        raise errors.no_grad_fn(i, is_recording())
-    if cotangent is None:
-        if y.dtype.kind == "c":
-            raise errors.not_real(y.dtype)
-        g = arrays.ones_like(y)
-        return output._s, fixed_like(g, output) if record or functional(y) or level_of(output) is not None else g
-    sync_only(cotangent) if cotangent._st is not None else None
-    if cotangent._d.shape != y.shape:
-        raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
-    if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
-        raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
-    if record or functional(y) or level_of(output) is not None or level_of(cotangent) is not None:
-        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
-    return output._s, save(cotangent).astype(y.dtype, copy=False)
-
-
-def seeds(function: str, outputs: list[Any], cotangents: list[Any], record: bool) -> list[tuple[int, Any]]:
-    if len(cotangents) == 1 and cotangents[0] is None:
-        cotangents = [None] * len(outputs)
-    if len(cotangents) != len(outputs):
-        raise errors.cotangent_count(len(cotangents), len(outputs))
-    roots = [seed(function, i, y, g, record) for i, (y, g) in enumerate(zip(outputs, cotangents, strict=True))]
-    if any([isinstance(g, Box) for _, g in roots]):
-        return [(s, g if isinstance(g, Box) else wrap(g)) for s, g in roots]
-    return roots
+Tensor: type[Box] = Box
+traces = 0  # traces that run now, in all threads
 
 
 def backward(
@@ -80,105 +30,47 @@ def backward(
 
     Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
     """
-    transforming = TRANSFORMING.get() is not None
-    retain = transforming or (create_graph if retain_graph is None else retain_graph)
-    create_graph = create_graph or transforming
-    wanted = None if inputs is None else as_list(inputs)
-    if wanted is not None:
-        if not wanted:
-            raise errors.empty_inputs("backward")
-        wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
-    roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
-    slots = None if wanted is None else {t._s for t in wanted}
-    finals = BackwardPass(roots, slots, create_graph, retain).run()
-    if wanted is None:
-        commit(finals, create_graph)
-        return
-    commit({s: g for s, g in finals.items() if s < 0}, create_graph)
-    # a tensor that retains its gradient has it from the pass
-    inner = {id(t): t for t in wanted if t._s > 0 and t._s in finals and getattr(t, "_retains", 0) != t._s}
-    accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
+    if type(tensors) is Tensor and tensors._st is None and grad_tensors is None and inputs is None and not create_graph:
+        y, tape = tensors._d, current_tape()
+        if tensors._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape):
+            walk = Pass([(tensors._s, arrays.ones_like(y))], tape)
+            if not walk.homes:
+                walk.order = sorted(walk.found, reverse=True)
+                finish(walk, bool(retain_graph))
+                return
+    general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
 
 
-def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
-    if isinstance(t, GradientEdge):
-        t = tensor_at(t)
-    if not isinstance(t, Box):
-        raise errors.bad_input(function, type(t).__name__)
-    sync_only(t) if t._st is not None else None
-    if not t._s and not allow_untracked:
-        raise errors.input_untracked(i)
-    return t
+def is_unwatched(tape: Tape) -> bool:
+    """Whether a pass meets no hook, trace, level, transform, anomaly mode or other device."""
+    return not (
+        traces
+        or foreign
+        or WATCHED_LEAVES
+        or tape.hook_refs
+        or tape.packs
+        or ANOMALY.get()[0]
+        or LEVEL.get() is not None
+        or TRANSFORMING.get() is not None
+    )
 
 
-def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> Any:
-    """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `.grad` is left alone.
-
-    Args:
-        outputs: a tensor or a sequence of them; gradient edges stand for tensors, here and in the inputs.
-        inputs: a tensor, a sequence of them, or a dict of them; leaves or not.
-        grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
-        retain_graph: keep saved arrays for another pass (default: the value of create_graph).
-        create_graph: record the computation of the gradient, so that it can be differentiated again.
-        only_inputs: of no effect, False gives a warning: `.grad` of other leaves is left alone.
-        allow_unused: give None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
-        materialize_grads: zeros instead of None for unused inputs.
-
-    Returns:
-        A tuple of tensors in the order of the inputs, or a dict for a dict.
-
-    Raises:
-        RuntimeError: for an output that was not recorded, a cotangent of another shape, an unused input, or a graph whose
-            saved arrays have been released.
-    """
-    if isinstance(inputs, dict):
-        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
-                      is_grads_batched, materialize_grads)  # fmt: skip
-        return dict(zip(inputs, values, strict=True))
-    if not only_inputs:
-        warn(errors.NOT_ONLY_INPUTS, FutureWarning)
-    if materialize_grads and allow_unused is False:
-        raise errors.materialize_conflict()
-    unused_ok = bool(allow_unused) or materialize_grads
-    wanted = as_list(inputs)
-    if not wanted:
-        raise errors.empty_inputs("grad")
-    wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
-    transforming = TRANSFORMING.get() is not None
-    retain = transforming or (create_graph if retain_graph is None else retain_graph)
-    create_graph = create_graph or transforming
-    ys, gs = as_list(outputs), as_list(grad_outputs)
-    if is_grads_batched:
-        return services.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
-    return gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
-
-
-def gradient(
-    ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
-) -> tuple[Any, ...]:
-    roots = seeds("grad", ys, gs, record)
-    required = None if unused_ok else [t._s for t in wanted]
-    finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
-    if WATCHED_LEAVES:
-        finals = run_leaf_hooks(finals, record)
-    result: list[Any] = []
-    for t in wanted:
-        g = finals.get(t._s) if t._s else None
-        if g is not None:
-            result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.ensure_owned(g)))
-        elif materialize:
-            result.append(zeros_like(t))
+def finish(walk: Pass, retain: bool) -> None:
+    """Run the pass, release its entries unless they are retained, and commit the gradients."""
+    tape = walk.tape
+    heavy = tape.bytes > 0 or tape.bytes_limit > BYTE_SLACK
+    warnings = arrays.silence()
+    try:
+        finals = walk.visit(LARGE if heavy else PLAIN)
+        if not arrays.all_finite(finals.values()):
+            finals = walk.visit(GUARDED)
+    finally:
+        arrays.unsilence(warnings)
+    if not retain:
+        walk.release()
+    with plain_commit.ACCUMULATING:
+        pairs = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
+        if all([is_plain(getattr(leaf, "_g", None)) for leaf, _ in pairs]):
+            plain_commit.commit(pairs)
         else:
-            result.append(None)
-    return tuple(result)
+            leaves.accumulate(pairs, False)

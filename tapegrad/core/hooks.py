@@ -12,8 +12,9 @@ from typing import Any
 from .. import errors
 from . import alias
 from .entry import inputs_of, is_general, op_of, results_of, shapes_of
-from .leaves import SlotHooks, alias_tensor
+from .leaves import alias_tensor
 from .record import Box, wrap
+from .slot_hooks import SlotHooks
 from .tape import Tape
 from .vjp import Backward, add, add_recorded
 

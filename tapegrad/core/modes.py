@@ -2,127 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .. import errors
+from ..contexts import ContextDecorator
 from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
 from .warning import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class GradMode:
-    """A context manager that decorates functions, generators, coroutines and async generators.
-
-    A mode is left by restoring what was found on entry, so that it may be entered in one task and left in another.
-    Generators and coroutines have it only while their own body runs.
-    """
-
-    def __init__(self) -> None:
-        self._previous: list[Any] = []
-
-    def enter(self) -> Any:
-        raise NotImplementedError
+class GradMode(ContextDecorator):
+    """A context manager, also a decorator, of which recording is restored on leaving."""
 
     def leave(self, previous: Any) -> None:
         restore_recording(previous)
-
-    def __enter__(self) -> None:
-        self._previous.append(self.enter())
-
-    def __exit__(self, *_: object) -> None:
-        self.leave(self._previous.pop())
-
-    def clone(self) -> GradMode:
-        return type(self)()
-
-    def __call__(self, function: F) -> F:
-        if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the class's methods")
-        if inspect.isasyncgenfunction(function):
-            wrapped: Any = self._async_generator(function)
-        elif inspect.iscoroutinefunction(function):
-            wrapped = self._coroutine(function)
-        elif inspect.isgeneratorfunction(function):
-            wrapped = self._generator(function)
-        else:
-            wrapped = self._plain(function)
-        return functools.wraps(function)(wrapped)  # type: ignore[return-value]
-
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-
-        return run
-
-    def _steps(self, inner: Any) -> Generator[Any, Any, Any]:
-        """Drive a generator or an awaitable, with the mode on only while its own body runs."""
-        step = functools.partial(inner.send, None)
-        while True:
-            try:
-                with self.clone():
-                    value = step()
-            except StopIteration as stop:
-                return stop.value
-            try:
-                sent = yield value
-            except GeneratorExit:
-                with self.clone():
-                    inner.close()
-                raise
-            except BaseException as e:
-                step = functools.partial(inner.throw, e)
-            else:
-                step = functools.partial(inner.send, sent)
-
-    def _generator(self, function: Callable[..., Any]) -> Callable[..., Generator[Any, Any, Any]]:
-        def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            return (yield from self._steps(function(*args, **kwargs)))
-
-        return run
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def run(*args: Any, **kwargs: Any) -> Any:
-            return await Awaitable(self._steps(function(*args, **kwargs)))
-
-        return run
-
-    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
-        async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            inner = function(*args, **kwargs)
-            step: Any = inner.__anext__()
-            while True:
-                try:
-                    value = await Awaitable(self._steps(step.__await__()))
-                except StopAsyncIteration:
-                    return
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    await Awaitable(self._steps(inner.aclose().__await__()))
-                    raise
-                except BaseException as e:
-                    step = inner.athrow(e)
-                else:
-                    step = inner.asend(sent)
-
-        return run
-
-
-class Awaitable:
-    """Steps as something to await."""
-
-    __slots__ = ("steps",)
-
-    def __init__(self, steps: Generator[Any, Any, Any]) -> None:
-        self.steps = steps
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self.steps
 
 
 class BareGradMode(GradMode):
@@ -202,34 +97,43 @@ class inference_mode(GradMode):
         return inference_mode(self.mode)
 
 
-class set_detect_anomaly(GradMode):
-    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+class AnomalyMode(GradMode):
+    """Base of the switches of anomaly mode."""
 
-    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
-        super().__init__()
-        self.mode, self.check_nan = mode, check_nan
-        self._initial = ANOMALY.get()
-        ANOMALY.set((mode, check_nan))
+    mode, check_nan = True, True
 
     def enter(self) -> Any:
+        previous = ANOMALY.get()
         ANOMALY.set((self.mode, self.check_nan))
-        return self._initial
+        return previous
 
     def leave(self, previous: Any) -> None:
         ANOMALY.set(previous)
 
     def clone(self) -> GradMode:
-        copy = GradMode.__new__(set_detect_anomaly)
-        GradMode.__init__(copy)
-        copy.mode, copy.check_nan, copy._initial = self.mode, self.check_nan, ANOMALY.get()
+        copy = AnomalyMode()
+        copy.mode, copy.check_nan = self.mode, self.check_nan
         return copy
+
+
+class set_detect_anomaly(AnomalyMode):
+    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+
+    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
+        super().__init__()
+        self.mode, self.check_nan = mode, check_nan
+        self._initial = super().enter()
+
+    def enter(self) -> Any:
+        super().enter()
+        return self._initial
 
     def __call__(self, function: F) -> F:
         ANOMALY.set(self._initial)
         return super().__call__(function)
 
 
-class detect_anomaly(GradMode):
+class detect_anomaly(AnomalyMode):
     """Anomaly mode for a block or a function; see set_detect_anomaly.
 
     A pass that fails warns with the line that recorded the operation; with `check_nan`, a nan in a gradient fails it.
@@ -238,22 +142,7 @@ class detect_anomaly(GradMode):
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
         self.check_nan = check_nan
-
         warn(errors.ANOMALY_ON)
-
-    def enter(self) -> Any:
-        previous = ANOMALY.get()
-        ANOMALY.set((True, self.check_nan))
-        return previous
-
-    def leave(self, previous: Any) -> None:
-        ANOMALY.set(previous)
-
-    def clone(self) -> GradMode:
-        copy = GradMode.__new__(detect_anomaly)
-        GradMode.__init__(copy)
-        copy.check_nan = self.check_nan
-        return copy
 
 
 def is_grad_enabled() -> bool:

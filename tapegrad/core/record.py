@@ -1,146 +1,45 @@
-"""The hot path: run an op's forward, box the result, append an entry. Nothing else lives here.
+"""Recording of any op on any operands: promotion, NumPy arrays, shared memory, hooks, several outputs, other devices.
 
-Each op's recording function is a closure made once by one of five factories, by number of arrays and presence of
-parameters. The closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes,
-promotion, NumPy arrays, tensors that share memory or carry hooks, arrays of other devices) goes to `slow`, which does
-everything. While a function is traced, in whatever thread, every call does: see `watch`.
-
-The closures repeat each other's last lines on purpose: a shared function would cost a tenth of the whole call.
+The other rooms find here what they need to make and record tensors; `plain_record` and `factories` have the quick ways.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
-import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from .. import errors
 from ..dtypes import HALF, is_inexact
-from .entry import (
-    NUMBER,
-    context_of,
-    general_entry,
-    is_operation,
-    is_output,
-    output_entry,
-    place_of,
-    source_slot,
-    with_number,
-)
+from .box import MARK as MARK
+from .box import Box as Box
+from .box import foreign as foreign
+from .box import functional as functional
+from .box import getframe as getframe
+from .box import new as new
+from .box import peek_data as peek_data
+from .box import poke_data as poke_data
+from .box import recording as recording
+from .box import running_trace as running_trace
+from .box import user_frame as user_frame
+from .entry import NUMBER, context_of, general_entry, is_operation, is_output, output_entry, source_slot, with_number
 from .op import GENERAL, GENERAL_HALF, Op, renamed_op
-from .state import RECORDING, TRACE, current_tape
+from .protocols import arrays as backend
+from .protocols import facade, levels
+from .state import TRACE, current_tape
 from .tape import HEAVY, next_slot
-
-R = TypeVar("R")
-getframe = sys._getframe
-recording = RECORDING.get
-MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
-
-
-class Box:
-    """A tensor's slots, without behaviour.
-
-    _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
-    else an `Extra` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
-    """
-
-    __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st")
-    _d: Any
-    _s: int
-    _st: Any
-    _g: Any
-    _leaf: int
-
-
-peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
-poke_data = Box.__dict__["_d"].__set__
-
-
-class Extra:
-    """What a tensor carries besides its array: hooks that it and its results keep alive."""
-
-    __slots__ = ("slot_hooks",)
-    level: Any = None  # of a tensor inside a forward transform; see `level`
-    run: Any  # what a recording function turns to with such a tensor: `slow`, unless a subclass knows better
-
-    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
-        self.slot_hooks = slot_hooks
-
 
 Tensor: type[Box] = Box
 Parameter: type[Box] = Box
 Scalar: type[Box] = Box
-new = Box.__new__
-FIRST_TENSOR: list[Callable[[], object]] = []  # to be called once, when a first tensor is made
 ndarray: Any = type(None)
 asarray: Any = None
-F32: Any = None  # dtypes of the fast path; something else while a function is traced
+F32: Any = None  # dtypes of the fast path; None while a function is traced
 F64: Any = None
-FLOATS: tuple[Any, Any]  # float32 and float64, always
-foreign: set[type] = set()  # types of arrays of other devices
+FLOATS: tuple[Any, Any] = None, None  # float32 and float64, always
 traces = 0  # traces that run now, in all threads
-WATCHING = threading.Lock()
-
-
-class Services:
-    """Array functions and slow paths handed in once by the layers that own them."""
-
-    save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
-    result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
-    lifted: Callable[[Op, Any, tuple[Any, ...]], Any]  # run an op of which some operand is at a level; see `level`
-    lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
-    lifted_assign: Callable[..., Any]
-    lifted_detached: Callable[[Any], Any]
-    promote_alias: Callable[[Any], None]
-    batched_gradient: Callable[..., tuple[Any, ...]]  # of a batch of cotangents
-    refresh: Callable[[Any], None]
-    remember_value: Callable[[Any], None]
-    retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
-    operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
-    quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
-    run_silent: Callable[..., Any]  # run_silent(function, *args): the same in a context of its own; see `silent`
-    # an array on the same memory, and the array that whatever is derived from that keeps alive
-    over_memory: Callable[[Any], tuple[Any, Any]]
-    may_share: Callable[[Any, Any], bool]
-    overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
-    can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
-    gathered: Callable[[Any], Any]  # the values of a foreign array, which may lie on several devices, as an ndarray
-    on_device: Callable[[Op, list[Any], tuple[Any, ...]], Any]  # an op's forward on arrays of which some are foreign
-    ufunc: Any
-
-
-services = Services()
-
-
-def adopt(tensor: type[Box], parameter: type[Box], scalar: type[Box]) -> None:
-    """Name the facade classes that results are boxed in."""
-    global Tensor, Parameter, Scalar
-    Tensor, Parameter, Scalar = tensor, parameter, scalar
-
-
-def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
-    """Name the default array type and its two fast dtypes."""
-    global ndarray, asarray, F32, F64, FLOATS
-    ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
-    FLOATS = float32, float64
-
-
-def watch(change: int) -> None:
-    """Count a trace that begins (1) or ends (-1): while there is one, all calls take the slow path."""
-    global traces, F32, F64
-    with WATCHING:
-        traces += change
-        F32, F64 = (None, None) if traces else FLOATS
-
-
-def running_trace() -> Any:
-    """The trace of this context, or None."""
-    return TRACE.get() if traces else None
-
-
-MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no variant of an op for each number they take
+MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no copy of an op for each number they take
 
 
 def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
@@ -162,11 +61,10 @@ def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
 
 
 def first(cls: type[Box]) -> Any:
-    """Makes the first tensor of the process, after what waits for one is done; `new` makes the others."""
+    """Makes the first tensor of the process, once the facade has prepared for it; `new` makes the others."""
     global make_box
     make_box = new
-    for prepare in FIRST_TENSOR:
-        prepare()
+    facade.first_tensor()
     return new(cls)
 
 
@@ -205,7 +103,7 @@ def fixed(array: Any) -> Any:
 def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     """An op's forward on bare arrays, of any device and known to a running trace."""
     if foreign and any([type(x) in foreign for x in xs]):
-        y = services.on_device(op, xs, params)
+        y = backend.on_device(op, xs, params)
     else:
         y = op.forward(*xs, *params)
     if (trace := running_trace()) is not None:
@@ -213,36 +111,10 @@ def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     return y
 
 
-def functional(array: Any) -> bool:
-    """Whether memory is not written: that of other devices, and any while a trace notes what is done."""
-    return type(array) is not ndarray or running_trace() is not None
-
-
 def known(t: Any) -> None:
     """Let a running trace know a tensor whose array is to be used under another name."""
     if (trace := running_trace()) is not None:
         trace.lookup(t)
-
-
-def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
-    """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    forward = tape.current_forward_entry
-    if forward is not None:
-        return place_of(forward)
-    while frame is not None and MARK in frame.f_globals:
-        frame = frame.f_back
-    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-
-
-def user_line() -> tuple[str, int]:
-    """File and line of the nearest frame outside the package."""
-    frame: Any = getframe(1)
-    while frame.f_back is not None and MARK in frame.f_globals:
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-TAKEN = "cannot enter context"  # Python's error where somebody is in a context already
 
 
 def silent(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -252,460 +124,15 @@ def silent(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     and back costs 120. They read no context variables; the forward of a user may, and runs in the caller's context.
     """
     if op.name.startswith("custom."):
-        return operator.call, services.quiet(op.forward)
-    return services.run_silent, op.forward
+        return operator.call, backend.quiet(op.forward)
+    return backend.run_silent, op.forward
 
 
 def again(e: RuntimeError, op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
     """What follows an error of run: the slow path, if another thread or a caller of this one was in the silent context."""
-    if str(e).startswith(TAKEN):
+    if str(e).startswith(backend.taken):
         return slow(op, operands, params)
     raise e
-
-
-def silently(function: Callable[..., R], *args: Any) -> R:
-    """function(*args) without floating-point warnings; it reads no context variables."""
-    try:
-        return services.run_silent(function, *args)  # type: ignore[no-any-return]
-    except RuntimeError as e:
-        if not str(e).startswith(TAKEN):
-            raise
-    return services.quiet(function)(*args)  # type: ignore[no-any-return]
-
-
-def unary(op: Op) -> Callable[..., Any]:
-    """Recording function of an elementwise op of one array."""
-    run, forward = silent(op)
-    number = op.id
-    reads, keep_ans, *_ = op.saved[0]
-    keep_x = 0 in reads
-
-    def call(input: Any, *, out: Any = None) -> Any:
-        if out is not None:
-            return services_out(op, (input,), out)
-        try:
-            st = input._st
-            if st is not None:
-                return st.run(op, (input,))
-            x = input._d
-        except AttributeError:
-            return slow(op, (input,))
-        dt = x.dtype
-        if dt is not F32 and dt is not F64:
-            return slow(op, (input,))
-        try:
-            r = run(forward, x)
-        except RuntimeError as e:
-            return again(e, op, (input,))
-        if type(r) is not ndarray:
-            r = asarray(r)
-        res = new(Tensor)
-        res._d = r
-        res._st = None
-        sa = input._s
-        if sa:
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                res._s = s = next_slot()
-                tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
-        res._s = 0
-        return res
-
-    return call
-
-
-def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
-    run, forward = silent(op)
-    number = op.id
-    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
-    x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
-    x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
-
-    def call(input: Any, other: Any, *, out: Any = None) -> Any:
-        if out is not None:
-            return services_out(op, (input, other), out)
-        tb = type(other)
-        if tb is Tensor or tb is Parameter:
-            try:
-                st = input._st
-                if st is not None or other._st is not None:
-                    return (st or other._st).run(op, (input, other))
-                x = input._d
-            except AttributeError:
-                return slow(op, (input, other))
-            y = other._d
-            dt = x.dtype
-            if dt is not y.dtype or (dt is not F32 and dt is not F64):
-                return slow(op, (input, other))
-            try:
-                r = run(forward, x, y)
-            except ValueError:
-                raise errors.broadcast_mismatch(op.name, x.shape, y.shape) from None
-            except RuntimeError as e:
-                return again(e, op, (input, other))
-            if type(r) is not ndarray:
-                r = asarray(r)
-            res = new(Tensor)
-            res._d = r
-            res._st = None
-            sa = input._s
-            sb = other._s
-            if sa or sb:
-                tape = recording()
-                if tape is not None:
-                    f = getframe(1)
-                    code = f.f_code
-                    at = f.f_lasti
-                    if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
-                    res._s = s = next_slot()
-                    xs = x.shape
-                    ys = y.shape
-                    tape[s] = (
-                        number, sa, sb, code, at,
-                        x if (x_for_b and sb) or (x_for_a and sa) else None,
-                        y if (y_for_a and sa) or (y_for_b and sb) else None,
-                        r if (ans_a and sa) or (ans_b and sb) else None,
-                        dt, xs, None if xs == ys else ys,
-                    )  # fmt: skip
-                    if r.nbytes >= HEAVY:
-                        tape.heavy(r.nbytes)
-                    if s > tape.limit:
-                        tape.due(s)
-                    return res
-            res._s = 0
-            return res
-        if tb is float or tb is int:
-            try:
-                st = input._st
-                if st is not None:
-                    return st.run(op, (input, other))
-                x = input._d
-            except AttributeError:
-                return slow(op, (input, other))
-            dt = x.dtype
-            if dt is not F32 and dt is not F64:
-                return slow(op, (input, other))
-            try:
-                r = run(forward, x, other)
-            except OverflowError:
-                return slow(op, (input, other))
-            except RuntimeError as e:
-                return again(e, op, (input, other))
-            if type(r) is not ndarray:
-                r = asarray(r)
-            res = new(Tensor)
-            res._d = r
-            res._st = None
-            sa = input._s
-            if sa:
-                tape = recording()
-                if tape is not None:
-                    f = getframe(1)
-                    code = f.f_code
-                    at = f.f_lasti
-                    if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
-                    res._s = s = next_slot()
-                    tape[s] = (
-                        number, sa, 0, code, at,
-                        x if x_for_a else None, other, r if ans_a else None, dt, x.shape, None,
-                    )  # fmt: skip
-                    if r.nbytes >= HEAVY:
-                        tape.heavy(r.nbytes)
-                    if s > tape.limit:
-                        tape.due(s)
-                    return res
-            res._s = 0
-            return res
-        return slow(op, (input, other)) if tb is not Scalar else other._st.run(op, (input, other))
-
-    def reflected(other: Any, input: Any) -> Any:
-        tb = type(input)
-        if tb is not float and tb is not int:
-            return NotImplemented if tb is list or tb is tuple or tb is str else slow(op, (input, other))
-        st = other._st
-        if st is not None:
-            return st.run(op, (input, other))
-        y = other._d
-        dt = y.dtype
-        if dt is not F32 and dt is not F64:
-            return slow(op, (input, other))
-        try:
-            r = run(forward, input, y)
-        except OverflowError:
-            return slow(op, (input, other))
-        except RuntimeError as e:
-            return again(e, op, (input, other))
-        if type(r) is not ndarray:
-            r = asarray(r)
-        res = new(Tensor)
-        res._d = r
-        res._st = None
-        sb = other._s
-        if sb:
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                res._s = s = next_slot()
-                tape[s] = (
-                    number, 0, sb, code, at,
-                    input, y if y_for_b else None, r if ans_b else None, dt, None, y.shape,
-                )  # fmt: skip
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
-        res._s = 0
-        return res
-
-    return call, reflected
-
-
-def one_array(op: Op) -> Callable[..., Any]:
-    """Recording function op(x, *params) of any kind with one array."""
-    run, forward = silent(op)
-    number = op.id
-    reads, keep_ans, *_ = op.saved[0]
-    keep_x = 0 in reads
-    differentiable = op.kind != "constant"
-    checked = op.integers == "float" or op.refuses is not None
-    wide = op.wide
-
-    def call(input: Any, *params: Any) -> Any:
-        st = input._st
-        if st is not None:
-            return st.run(op, (input,), params)
-        x = input._d
-        dt = x.dtype
-        if dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF)):
-            return slow(op, (input,), params)
-        try:
-            r = run(forward, x, *params)
-        except RuntimeError as e:
-            return again(e, op, (input,), params)
-        if type(r) is not ndarray:
-            r = asarray(r)
-        res = new(Tensor)
-        res._d = r
-        res._st = None
-        sa = input._s
-        if sa and differentiable:
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                res._s = s = next_slot()
-                tape[s] = (
-                    number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,
-                    r.dtype, x.shape, None, params, r.shape,
-                )  # fmt: skip
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
-        res._s = 0
-        return res
-
-    return call
-
-
-def two_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
-    run, forward = silent(op)
-    number = op.id
-    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
-    x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
-    x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
-    differentiable = op.kind != "constant"
-    checked = op.refuses is not None
-    wide = op.wide
-
-    def call(input: Any, other: Any, *params: Any) -> Any:
-        try:
-            x = input._d
-            y = other._d
-            st = input._st is None and other._st is None
-        except AttributeError:
-            return slow(op, (input, other), params)
-        dt = x.dtype
-        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF))):
-            return slow(op, (input, other), params)
-        try:
-            r = run(forward, x, y, *params)
-        except ValueError as e:
-            if differentiable:
-                raise
-            raise errors.forward_failed(op.name, [x.shape, y.shape], e) from None
-        except RuntimeError as e:
-            return again(e, op, (input, other), params)
-        if type(r) is not ndarray:
-            r = asarray(r)
-        res = new(Tensor)
-        res._d = r
-        res._st = None
-        sa = input._s
-        sb = other._s
-        if differentiable and (sa or sb):
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                res._s = s = next_slot()
-                tape[s] = (
-                    number, sa, sb, code, at,
-                    x if (x_for_b and sb) or (x_for_a and sa) else None,
-                    y if (y_for_a and sa) or (y_for_b and sb) else None,
-                    r if (ans_a and sa) or (ans_b and sb) else None,
-                    r.dtype, x.shape, y.shape, params, r.shape,
-                )  # fmt: skip
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
-        res._s = 0
-        return res
-
-    return call
-
-
-def three_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path.
-
-    A first array without a rule chooses between the others, and may be of any dtype.
-    """
-    chooses = op.rules[0] is None
-    run, forward = silent(op)
-    number = op.id + GENERAL
-    saves = [(reads.arguments, reads.answer) for reads in op.saved]
-    differentiable = op.kind != "constant"
-    wide = op.wide
-
-    def call(a: Any, b: Any, c: Any, *params: Any) -> Any:
-        try:
-            x, y, z = a._d, b._d, c._d
-            private = a._st is None and b._st is None and c._st is None
-        except AttributeError:
-            return slow(op, (a, b, c), params)
-        dt = y.dtype
-        same = dt is z.dtype and (chooses or dt is x.dtype)
-        if not private or not same or (dt is not F32 and (traces or (wide and dt in HALF))):
-            return slow(op, (a, b, c), params)
-        try:
-            r = run(forward, x, y, z, *params)
-        except ValueError as e:
-            if not chooses:
-                raise
-            raise errors.forward_failed(op.name, [x.shape, y.shape, z.shape], e) from None
-        except RuntimeError as e:
-            return again(e, op, (a, b, c), params)
-        if type(r) is not ndarray:
-            r = asarray(r)
-        res = new(Tensor)
-        res._d = r
-        res._st = None
-        slots = (a._s, b._s, c._s)
-        if differentiable and slots != UNTRACKED:
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                keep_x = keep_y = keep_z = keep_ans = False
-                for slot, (reads, ans) in zip(slots, saves, strict=True):
-                    if slot:
-                        keep_x |= 0 in reads
-                        keep_y |= 1 in reads
-                        keep_z |= 2 in reads
-                        keep_ans |= ans
-                saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
-                shapes = (x.shape, y.shape, z.shape)
-                res._s = s = next_slot()
-                tape[s] = (number, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
-        res._s = 0
-        return res
-
-    return call
-
-
-UNTRACKED = (0, 0, 0)
-
-
-def many_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function of an op of many arrays, of a sequence of arrays, or with several outputs."""
-    n = op.arity
-
-    def call(*operands: Any) -> Any:
-        return slow(op, operands[:n], operands[n:])
-
-    return sequence(op) if n < 0 else call
-
-
-def sequence(op: Op) -> Callable[..., Any]:
-    """Recording function of an op of a sequence of arrays, which it need not save."""
-    run, forward = silent(op)
-    number = op.id + GENERAL
-    plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
-
-    def call(operands: Any, *params: Any) -> Any:
-        if not plain or not operands:
-            return slow(op, tuple(operands), params)
-        for t in operands:
-            if t._st is not None:
-                return slow(op, tuple(operands), params)
-        arrays = [t._d for t in operands]
-        dt = arrays[0].dtype
-        if (dt is not F32 and dt is not F64) or any([a.dtype is not dt for a in arrays]):
-            return slow(op, tuple(operands), params)
-        try:
-            r = run(forward, arrays, *params)
-        except RuntimeError as e:
-            return again(e, op, tuple(operands), params)
-        res = box(r, 0)
-        slots = tuple([t._s for t in operands])
-        if any(slots):
-            tape = recording()
-            if tape is not None:
-                code, at = user_frame(getframe(1), tape)
-                res._s = s = next_slot()
-                none = (None,) * len(slots)
-                shapes = tuple([a.shape for a in arrays])
-                tape[s] = (number, slots, code, at, none, None, dt, shapes, params, r.shape)
-                _count(tape, s, r.nbytes)
-        return res
-
-    return call
 
 
 def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
@@ -713,14 +140,14 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
 
     Returns NotImplemented for operands that cannot be made arrays, so that Python tries the other side.
     """
-    tensors = services.operands(op, operands)
+    tensors = facade.operands(op, operands)
     if tensors is NotImplemented:
         return NotImplemented
     slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
             if t._st.level is not None:
-                return services.lifted(op, tensors, params)
+                return levels.run(op, tensors, params)
             if t._st.slot_hooks is not None:
                 slot_hooks = t._st.slot_hooks if slot_hooks is None else slot_hooks | t._st.slot_hooks
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
@@ -738,7 +165,7 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     if trace is not None:
         trace.record_instruction(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
-        res = services.result_on_shared(tensors[0], op, params, r)
+        res = tensors[0]._st.view_of_result(tensors[0], op, params, r)
         if res is not None:
             return res
     res = box(r, 0)
@@ -750,20 +177,37 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
         number, dtype = (op.id + GENERAL, r.dtype) if half is None else (op.id + GENERAL_HALF, half)
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
-        _count(tape, s, r.nbytes)
+        count(tape, s, r.nbytes)
         if slot_hooks is not None:
             res._st = Extra(slot_hooks)
     return res
 
 
-Extra.run = staticmethod(slow)
+class Extra:
+    """What a tensor carries besides its array: hooks that it and its results keep alive."""
+
+    __slots__ = ("slot_hooks",)
+    level: Any = None  # of a tensor inside a forward transform; see `level`
+    run = staticmethod(slow)  # what a recording function turns to with such a tensor
+
+    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
+        self.slot_hooks = slot_hooks
+
+    def saved_array(self, t: Any) -> Any:
+        """The array of such a tensor that the tape may keep."""
+        known(t)
+        return t._d
+
+    def view_of_result(self, t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
+        """The result of a linear op on such a tensor if it is a view, else None."""
+        return None
 
 
 def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) -> Any:
     """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
     if foreign and any([type(a) in foreign for a in arrays]):
-        return services.on_device(op, arrays, params)
-    run = services.quiet(op.forward)
+        return backend.on_device(op, arrays, params)
+    run = backend.quiet(op.forward)
     used = arrays if half is None else [widened(a) for a in arrays]
     try:
         r = run(used, *params) if op.arity < 0 else run(*used, *params)
@@ -788,7 +232,7 @@ def narrowed(r: Any, half: Any) -> Any:
     return r.astype(half) if getattr(r, "dtype", None) == FLOATS[0] else r
 
 
-def _count(tape: Any, slot: int, nbytes: int) -> None:
+def count(tape: Any, slot: int, nbytes: int) -> None:
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
     if slot > tape.limit:
@@ -813,7 +257,7 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
         if i not in read:
             kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
         elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
-            kept.append(services.save(t))
+            kept.append(t._st.saved_array(t))
         else:
             kept.append(a)
     return tuple(kept), keep_ans
@@ -849,31 +293,13 @@ def _record_outputs(
             tape[j] = output_entry(s, place, i)
             if slot_hooks is not None:
                 t._st = Extra(slot_hooks)
-    _count(tape, s, sum(r.nbytes for r in kept))
+    count(tape, s, sum(r.nbytes for r in kept))
     return out
 
 
-def services_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
+def record_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
     """`out=`: compute, then copy into the given tensor."""
     return out.resize_as_result_(op.call(*operands))
-
-
-def make(op: Op) -> Any:
-    """Give an op its recording function; returns it (for elementwise binary ops, with the reflected one)."""
-    if op.outputs == 1 and op.arity == 3 and op.kind != "elementwise":
-        op.call = three_arrays(op)
-    elif op.outputs > 1 or op.arity > 2 or op.arity < 0:
-        op.call = many_arrays(op)
-    elif op.arity == 2 and op.kind == "elementwise":
-        op.call, reflected = binary(op)
-        return op.call, reflected
-    elif op.arity == 2:
-        op.call = two_arrays(op)
-    elif op.kind == "elementwise" and not op.params:
-        op.call = unary(op)
-    else:
-        op.call = one_array(op)
-    return op.call
 
 
 def mark_package(package: str) -> None:

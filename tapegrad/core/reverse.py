@@ -1,7 +1,6 @@
-"""The reverse replay: from cotangents of outputs to cotangents of inputs, first order or recorded.
+"""The backward pass with all that it may meet: recording, hooks, levels, other devices, strong zero, anomaly mode.
 
-A `BackwardPass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
-on tensors, so the replay is itself on the tape.
+With `record` the rules run on tensors, so the replay is itself on the tape.
 
 Strong zero: plain rules run, the final gradients are tested once, and only if one is not finite the replay is done
 again with guarded rules. Until the test nothing has left the tape, so that an exception on the way leaves it as it was;
@@ -18,79 +17,22 @@ from typing import Any
 
 from .. import errors
 from . import record as recorder
+from . import vjp
 from .alias import union
-from .entry import (
-    FIRST,
-    NUMBER,
-    RELEASED,
-    SECOND,
-    failed,
-    grad_fn_name,
-    has_failed,
-    inputs_of,
-    is_operation,
-    line_of,
-    op_of,
-    place_of,
-    stub,
-)
+from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID
+from .plain_pass import Pass
+from .plain_pass import reach as reach
 from .record import Box, Extra, running_trace, wrap
-from .refcount import REFS_LISTED_SLOT, REFS_POPPED_SLOT, getrefcount
+from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
-from .tape import BYTE_SLACK, Tape, find
-from .vjp import (
-    GUARDED,
-    GUARDED_LIFTED,
-    GUARDED_RECORDED,
-    LARGE,
-    LIFTED,
-    PLAIN,
-    PLAIN_RECORDED,
-    TRACED,
-    TRACED_RECORDED,
-    ReplayKind,
-    arrays,
-    bottom,
-)
+from .tape import BYTE_SLACK
+from .vjp import ReplayKind, arrays, bottom
 from .warning import warn
-
-
-def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
-    """Entries above the floor that the slots depend on, and the tapes of those that stand on another thread's tape."""
-    found: dict[int, Any] = {}
-    homes: dict[int, Tape] = {}
-    stack = [s for s in slots if s > floor]
-    push, pop, get = stack.append, stack.pop, tape.get
-    while stack:
-        s = pop()
-        if s in found:
-            continue
-        e = get(s)
-        if e is None:
-            hit = find(s)
-            if hit is None:
-                raise errors.second_backward(None)
-            homes[s], e = hit
-        if e[NUMBER] <= RELEASED:
-            raise errors.second_backward(grad_fn_name(e), line_of(e), failed=has_failed(e))
-        found[s] = e
-        a = e[FIRST]
-        if type(a) is int:
-            if a > floor:
-                push(a)
-            a = e[SECOND]
-            if a > floor:
-                push(a)
-        else:
-            for i in a:
-                if i > floor:
-                    push(i)
-    return found, homes
 
 
 def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[int]]:
@@ -107,8 +49,8 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     return work, need
 
 
-class BackwardPass:
-    """One reverse pass.
+class BackwardPass(Pass):
+    """One reverse pass, of any order.
 
     Args:
         roots: (slot, cotangent) pairs; raw arrays, or tensors when `record` or where one is inside a forward transform.
@@ -130,12 +72,10 @@ class BackwardPass:
         floor: int = 0,
         drop_unreferenced: bool = False,
     ) -> None:
-        self.roots, self.inputs, self.record, self.retain = roots, inputs, record, retain
+        super().__init__(roots, current_tape(), floor)
+        self.inputs, self.record, self.retain = inputs, record, retain
         self.drop_unreferenced = drop_unreferenced
         self.required = required or []
-        self.tape = tape = current_tape()
-        self.found, self.homes = reach([s for s, _ in roots], tape, floor)
-        self.need: set[int] | None = None
         if inputs is None:
             self.order = sorted(self.found, reverse=True)
         else:
@@ -143,17 +83,17 @@ class BackwardPass:
         self.keep = {s for s in inputs or () if s > 0}
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
-    def _modes(self) -> tuple[ReplayKind, ReplayKind]:
+    def _replays(self) -> tuple[ReplayKind, ReplayKind]:
         """How the rules run, and how they do where strong zero is at stake."""
         recorded = self.record and not self.saved_is_constant
         if self.traced:
-            return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
+            return (vjp.TRACED_RECORDED,) * 2 if recorded else (vjp.TRACED,) * 2
         if recorded:
-            return PLAIN_RECORDED, GUARDED_RECORDED
+            return vjp.PLAIN_RECORDED, vjp.GUARDED_RECORDED
         if self.lifted:
-            return LIFTED, GUARDED_LIFTED
+            return vjp.LIFTED, vjp.GUARDED_LIFTED
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
-        return LARGE if heavy else PLAIN, GUARDED
+        return vjp.LARGE if heavy else vjp.PLAIN, vjp.GUARDED
 
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
@@ -166,7 +106,7 @@ class BackwardPass:
             self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
-        plain, guarded = self._modes()
+        plain, guarded = self._replays()
         lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
@@ -181,10 +121,10 @@ class BackwardPass:
                 if slot_hooks:
                     attach_hooks(result.values(), slot_hooks)
                 return result
-            result = self._plain(plain)
+            result = self.visit(plain)
             found = [bottom(v) for v in result.values()] if plain.record else result.values()
             if not self.traced and not arrays.all_finite(found):
-                result = self._plain(guarded)
+                result = self.visit(guarded)
         finally:
             arrays.unsilence(warnings)
             self.tape.current_forward_entry = None
@@ -229,63 +169,17 @@ class BackwardPass:
         ends = {s for s in reached if s < 0} if self.inputs is None else self.inputs & reached
         return {s + 0 for s in ends.union(self.order)}  # equal ints, not the same: the task outlives the entries
 
-    def _seed(self) -> dict[int, Any]:
-        cot: dict[int, Any] = {}
-        for s, g in self.roots:
-            cot[s] = cot[s] + g if s in cot else g
-        return cot
-
-    def _plain(self, replay: ReplayKind) -> dict[int, Any]:
-        cot = self._seed()
-        mutable_slots: set[int] = set()
-        found, table, need, keep = self.found, replay.table, self.need, self.keep
-        got: dict[int, Any] = {}
-        tape = self.tape
-        record = replay.record
-        for s in self.order:
-            g = cot.pop(s, None)
-            if g is None:
-                continue
-            if keep and s in keep:
-                got[s] = g
-                mutable_slots.discard(s)
-            e = found[s]
-            number = e[NUMBER]
-            if record:
-                tape.current_forward_entry = e
-            try:
-                backward = table[number]
-            except KeyError:
-                backward = replay.backward_of(number)
-            backward(e, s, g, cot, need, mutable_slots)
-        return self._finals(cot, got)
-
-    def _finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
+    def finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
         if self.inputs is None:
-            return {s: g for s, g in cot.items() if s < 0}
+            return super().finals(cot, got)
         for s in self.inputs:
             if s in cot:
                 got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
         return got
 
-    def release(self) -> None:
-        """Let go of the entries that the pass visits."""
-        found, homes, tape = self.found, self.homes, self.tape
-        self.need, self.roots = None, []  # they refer to slots
-        for s in self.order:
-            e = found.pop(s)
-            number = e[NUMBER]
-            home = homes.get(s, tape) if homes else tape
-            if getrefcount(s) <= REFS_LISTED_SLOT:
-                home.pop(s, None)
-            elif number >= 0 and not self.drop_unreferenced and not BY_ID[number].saves_nothing:
-                home[s] = stub(e)
-            e = None
-        tape.sweep_after_backward()
-
     def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
-        cot = self._seed()
+        cot = self.seed()
         task = Task(self._runs() if MULTI else set())
         self.roots = []
         mutable_slots: set[int] = set()
@@ -333,7 +227,7 @@ class BackwardPass:
                     if leaf in cot and self.inputs is None:
                         commit({leaf: cot.pop(leaf)}, self.record)
             TASK.set(task)
-            finals = self._finals(cot, got)
+            finals = self.finals(cot, got)
         except BaseException:
             if anomaly and e is not None and is_operation(e):
                 warn(errors.anomaly_place(grad_fn_name(e), *source_of(e)))

@@ -1,6 +1,6 @@
 """Saved arrays that hooks pack: entries that hold what a hook made of an array, and give the array back when they are read.
 
-While a `Packing` is on it stands where the tape stands for recording, so recording without hooks pays nothing. What a
+What packs them stands where the tape stands for recording (`set_packing`), so recording without hooks pays nothing. What a
 hook returned hangs on the entry, as in PyTorch: a hook that keeps a tensor computed from the result keeps the entry.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from . import alias, record
-from .entry import NUMBER, Entry, answer_of, inputs_of, saved_of, with_saved
-from .op import BY_ID, PACKED
+from . import alias
+from .entry import NUMBER, Entry, answer_of, saved_of, with_saved
+from .op import PACKED
 from .record import Box
-from .state import RECORDING, current_tape, restore_recording, set_packing
+from .state import PACKING, RECORDING, is_recording, recorder, restore_recording
 
 
 class Packed:
@@ -47,52 +47,13 @@ def unrecorded(hook: Callable[[Any], Any], value: Any) -> Any:
         restore_recording(previous)
 
 
-class Packing:
-    """Stands for the tape: packs what an entry saves, then stores it.
-
-    A subclass defines `keep(array, slot)`: the Packed that stands for an array saved under a slot (0: untracked).
-    """
-
-    limit = float("inf")
-
-    @property
-    def current_forward_entry(self) -> Any:
-        return current_tape().current_forward_entry
-
-    def heavy(self, nbytes: int) -> None:
-        current_tape().heavy(nbytes)
-
-    def __setitem__(self, slot: int, entry: Entry) -> None:
-        tape = current_tape()
-        tape[slot] = self.packed(slot, entry)
-        tape.packs = True
-        if slot > tape.limit:
-            tape.due(slot)
-
-    def keep(self, array: Any, slot: int) -> Packed:
-        raise NotImplementedError
-
-    def packed(self, slot: int, entry: Entry) -> Entry:
-        """The entry with its saved arrays packed."""
-        number = entry[NUMBER]
-        if number < 0 or BY_ID[number].saves_nothing:
-            return entry
-        own = slot + 0  # an equal int, not the same: a hook that keeps the result does not keep the entry
-        saved = tuple([self.kept(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)])
-        ans = answer_of(entry)
-        ans = tuple([self.kept(v, 0) for v in ans]) if type(ans) is tuple else self.kept(ans, own)
-        return with_saved(entry, number + PACKED, saved, ans)
-
-    def kept(self, value: Any, slot: int) -> Any:
-        return self.keep(value, slot) if type(value) is record.ndarray else value
-
-    def __enter__(self) -> Any:
-        previous = set_packing(self)
-        self._outer = [*getattr(self, "_outer", ()), previous]
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        set_packing(self._outer.pop())
+def set_packing(packing: Any) -> Any:
+    """Switch packing of saved arrays on, to another, or off (None), whatever the mode; returns what was there."""
+    previous = PACKING.get()
+    PACKING.set(packing)
+    if is_recording():
+        RECORDING.set(recorder())
+    return previous
 
 
 def array_of(value: Any) -> Any:

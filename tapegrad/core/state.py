@@ -9,11 +9,10 @@ thread's own tape at its first tracked operation.
 from __future__ import annotations
 
 import threading
-import weakref
 from contextvars import ContextVar
 from typing import Any
 
-from .tape import TAPES, Tape
+from .tape import Tape
 
 
 class _FirstUse:
@@ -42,48 +41,21 @@ PACKING: ContextVar[Any] = ContextVar("tapegrad_packing", default=None)  # stand
 TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace that notes this context's operations
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
-
-
-class Touched:
-    """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad grew."""
-
-    __slots__ = ("refs",)
-
-    def __init__(self) -> None:
-        self.refs: list[tuple[weakref.ref[Any], bool]] = []  # with True: the .grad
-
-    def add(self, t: Any, gradient: bool) -> None:
-        self.refs.append((weakref.ref(t), gradient))
-
-
-# Set while a reverse transform runs a function.
-TRANSFORMING: ContextVar[Touched | None] = ContextVar("tapegrad_transforming", default=None)
+# While a reverse transform runs a function: what is told by `add(tensor, gradient)` of writes and of growing gradients.
+TRANSFORMING: ContextVar[Any] = ContextVar("tapegrad_transforming", default=None)
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
-
-
-_thread = threading.local()
+THREAD = threading.local()
 
 
 def current_tape() -> Tape:
     """The tape of this context, made on first use, whatever the recording mode; the tasks of a thread share one."""
     tape = TAPE.get()
     if tape is None:
-        tape = getattr(_thread, "tape", None)
+        tape = getattr(THREAD, "tape", None)
         if tape is None:
-            tape = _thread.tape = Tape()
+            tape = THREAD.tape = Tape()
         TAPE.set(tape)
     return tape
-
-
-def start_afresh() -> None:
-    """Begin with an empty tape, as a worker process does: what its parent recorded is dropped."""
-    for tape in TAPES:
-        tape.clear()
-    TAPES.clear()
-    _thread.__dict__.clear()
-    TAPE.set(None)
-    if is_recording():
-        RECORDING.set(FIRST_USE)
 
 
 def is_recording() -> bool:
@@ -97,15 +69,6 @@ def recorder() -> Any:
         return packing
     tape = TAPE.get()
     return FIRST_USE if tape is None else tape
-
-
-def set_packing(packing: Any) -> Any:
-    """Switch packing of saved arrays on, to another, or off (None), whatever the mode; returns what was there."""
-    previous = PACKING.get()
-    PACKING.set(packing)
-    if is_recording():
-        RECORDING.set(recorder())
-    return previous
 
 
 def set_recording(on: bool) -> Any:

@@ -5,10 +5,6 @@ in topological order by construction and nothing here or in the replay recurses.
 entry.
 
 `core.entry` describes the entries.
-
-Liveness: a Tensor, the tape's key and every entry that reads a slot share one int object. When nobody but the key
-refers to it, the entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to
-the oldest finds everything dead. The counter starts at 2**20 because CPython shares small ints between all their users.
 """
 
 from __future__ import annotations
@@ -16,30 +12,17 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from math import prod
 from typing import Any
 
-from .entry import (
-    Entry,
-    inputs_of,
-    is_output,
-    is_released,
-    line_of,
-    op_of,
-    output_index,
-    results_of,
-    saved_arrays,
-    source_slot,
-)
-from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
+from .entry import Entry
+from .protocols import arrays, facade
+from .sweep import drop_hooks, drop_unreferenced, orphans, snapshot
 
 next_slot = itertools.count(2**20).__next__
 
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
-FIRST_LARGE: list[Callable[[], object]] = []  # to be called once, when a first large result is recorded
 
 
 class Tape(dict[int, Entry]):
@@ -50,16 +33,8 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__",
-        "bytes",
-        "bytes_limit",
-        "current_forward_entry",
-        "hook_refs",
-        "late_hooks",
-        "limit",
-        "packs",
-        "survivors",
-        "thread",
+        "__weakref__", "bytes", "bytes_limit", "current_forward_entry", "hook_refs", "late_hooks", "limit", "packs",
+        "survivors", "thread",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -83,10 +58,8 @@ class Tape(dict[int, Entry]):
 
     def heavy(self, nbytes: int) -> None:
         """Count a large result; sweep when these add up to more than what survived last time."""
-        if FIRST_LARGE:
-            prepare, FIRST_LARGE[:] = FIRST_LARGE[:], ()
-            for call in prepare:
-                call()
+        if not self.bytes:
+            arrays.keep_freed_memory()
         self.bytes += nbytes
         if self.bytes > self.bytes_limit:
             self.sweep()
@@ -117,7 +90,7 @@ class Tape(dict[int, Entry]):
     def sweep(self) -> None:
         """Drop every entry whose slot nobody refers to, newest first."""
         now = next_slot()
-        for tape in orphans():
+        for tape in orphans(TAPES):
             if now > tape.limit:
                 tape._sweep()
         self._sweep()
@@ -125,29 +98,11 @@ class Tape(dict[int, Entry]):
     def _sweep(self) -> None:
         slots = snapshot(self)
         slots.sort()
-        nbytes = 0
-        seen: set[int] = set()
-        while slots:
-            s = slots.pop()
-            if getrefcount(s) <= REFS_POPPED_SLOT:
-                self.pop(s, None)
-                continue
-            entry = self.get(s)
-            if entry is not None:
-                for a in saved_arrays(entry):
-                    if id(a) not in seen:
-                        seen.add(id(a))
-                        nbytes += a.nbytes
-            entry = None
+        nbytes = drop_unreferenced(self, slots)
         self.survivors = len(self)
         self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
         self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
-        for s in list(self.late_hooks):
-            if s not in self:
-                self.late_hooks.pop(s, None)
-        for s, registered in list(self.hook_refs.items()):
-            if registered() is None:
-                self.hook_refs.pop(s, None)
+        drop_hooks(self)
 
     def drop(self, start: int) -> None:
         """Drop the entries newer than `start` that nobody refers to."""
@@ -156,10 +111,7 @@ class Tape(dict[int, Entry]):
         except RuntimeError:  # another thread records: a sweep will drop them
             return
         slots.reverse()
-        while slots:
-            s = slots.pop()
-            if getrefcount(s) <= REFS_POPPED_SLOT:
-                self.pop(s, None)
+        drop_unreferenced(self, slots)
 
     def clear(self) -> None:
         super().clear()
@@ -173,28 +125,10 @@ class Tape(dict[int, Entry]):
         return f"<tape with {len(self)} entries>"
 
     def __str__(self) -> str:
-        return "\n".join(wengert_lines(self)) or "(empty tape)"
+        return facade.tape_text(self)
 
 
 TAPES: list[Tape] = []
-
-
-def snapshot(tape: Tape) -> list[int]:
-    while True:
-        try:
-            return list(tape)
-        except RuntimeError:  # another thread recorded while the keys were copied
-            continue
-
-
-def orphans() -> list[Tape]:
-    """Tapes whose thread has ended; those with nothing on them that no context refers to are forgotten."""
-    gone = [t for t in tuple(TAPES) if (th := t.thread()) is None or not th.is_alive()]
-    unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
-    for tape, useless in zip(gone, unused, strict=True):
-        if useless and tape in TAPES:
-            TAPES.remove(tape)
-    return [t for t in gone if t]
 
 
 def find(slot: int) -> tuple[Tape, Entry] | None:
@@ -204,37 +138,3 @@ def find(slot: int) -> tuple[Tape, Entry] | None:
         if entry is not None:
             return tape, entry
     return None
-
-
-def size_text(nbytes: int) -> str:
-    if nbytes < 1024:
-        return f"{nbytes} B"
-    return f"{nbytes / 1024:.3g} KB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.3g} MB"
-
-
-def wengert_lines(tape: Tape) -> Iterator[str]:
-    """One line an entry: result, op, operands, bytes saved, where it was recorded."""
-    slots = sorted(snapshot(tape))
-    names: dict[int, str] = {}
-
-    def name(slot: int) -> str:
-        if not slot:
-            return "const"
-        return names.setdefault(slot, f"{'v' if slot > 0 else 'leaf'}{len(names) + 1}")
-
-    for s in slots:
-        entry = tape.get(s)
-        if entry is None:
-            continue
-        file, line = line_of(entry)
-        where = f"{file.rsplit('/', 1)[-1]}:{line}"
-        if is_output(entry):
-            yield f"{name(s)} = {name(source_slot(entry))}[{output_index(entry)}]  {where}"
-        elif is_released(entry):
-            yield f"{name(s)} = {op_of(entry).name}, released  {where}"
-        else:
-            results = results_of(entry)
-            nbytes = size_text(sum(dtype.itemsize * prod(shape) for shape, dtype in results))
-            kinds = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in results)
-            operands = ", ".join(name(i) for i in inputs_of(entry)[: abs(op_of(entry).arity)] or inputs_of(entry))
-            yield f"{name(s)} = {op_of(entry).name}({operands})  {kinds}  {nbytes}  {where}"

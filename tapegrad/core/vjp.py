@@ -1,110 +1,34 @@
-"""One entry's backward: the rules of the table as functions of an entry and a cotangent.
+"""Backward functions of entries: the rest of `plain_vjp`.
 
 A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the
 same rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in
-the layer of the replay: values keep no slot. A plain kind trusts its products; a guarded one tests each, for strong zero: a
-cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
-
-Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
+the layer of the replay: values keep no slot. A plain replay trusts its products; a guarded one tests each, for strong zero:
+a cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import HALF, is_inexact
 from . import record as recorder
 from .entry import OUTPUT, output_entry
-from .op import BY_ID, GENERAL, GENERAL_HALF, PACKED, SCALAR, TABLE, Op
+from .op import BY_ID, GENERAL, GENERAL_HALF, PACKED, SCALAR, Op
+from .plain_vjp import RAW_XP as RAW_XP
+from .plain_vjp import TENSOR_XP as TENSOR_XP
+from .plain_vjp import Backward as Backward
+from .plain_vjp import Like as Like
+from .plain_vjp import ReplayKind as ReplayKind
+from .plain_vjp import add as add
+from .protocols import arrays as arrays
+from .protocols import levels
 from .record import Box, box, fixed
-from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
+from .refcount import REFS_TEMPORARY, getrefcount
 from .saved import unpacked
 from .state import current_tape
 from .tape import next_slot
-
-
-class Like:
-    """Shape and dtype of an argument that a rule does not read."""
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape = shape
-        self.dtype = dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-
-class Arrays:
-    """Array functions that `kernels.numpy` hands in."""
-
-    beside: Callable[[Any, Any], Any]  # an array on the device of another one
-    finite: Callable[[Any], bool]
-    all_finite: Callable[[Iterable[Any]], bool]
-    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `floats.scalar`
-    relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
-    unbroadcast: Callable[[Any, tuple[int, ...]], Any]
-    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
-    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
-    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
-    multiply: Callable[..., Any]
-    type: Any
-    float32: Any
-    float64: Any
-    as_array: Callable[[Any], Any]
-    zeros: Callable[..., Any]
-    ones_like: Callable[[Any], Any]
-    stack: Callable[[list[Any]], Any]  # of tensors, recorded
-    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
-    unsilence: Callable[[Any], None]
-    ensure_owned: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
-
-
-arrays = Arrays()
-
-
-class Namespace:
-    """`xp`: the table's names, bound to raw forwards or to recording calls."""
-
-    def __init__(self, attribute: str) -> None:
-        self._attribute = attribute
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(TABLE[name], self._attribute)
-        setattr(self, name, value)
-        return value
-
-
-RAW_XP = Namespace("forward")
-TENSOR_XP = Namespace("call")
-
-Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
-
-
-class ReplayKind:
-    """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
-
-    `record`: rules run on tensors; `lifted`: without slots; `traced`: guarded whatever the values are, since a program is
-    for others, too. `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
-    """
-
-    def __init__(
-        self, record: bool, strong_zero: bool, large: bool = False, lifted: bool = False, traced: bool = False
-    ) -> None:
-        self.record, self.strong_zero, self.lifted, self.traced = record, strong_zero, lifted, traced
-        self.multiply: Callable[[Any, Any], Any] | None = product_into_temporary if large else None
-        if strong_zero:
-            self.multiply = masked_product_traced if traced else masked_product_recorded if record else masked_product
-        self.xp: Any = TENSOR_XP if record else RAW_XP
-        self.table: dict[int, Backward] = {}
-
-    def backward_of(self, number: int) -> Backward:
-        fn = self.table[number] = make_backward(self, number)
-        return fn
 
 
 def zero_cotangent(g: Any) -> Any:
@@ -112,23 +36,6 @@ def zero_cotangent(g: Any) -> Any:
     if isinstance(g, Box):
         return zeros_like(g)
     return arrays.zeros(g.shape, g.dtype)
-
-
-def add(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
-    """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
-    p = cot.get(slot)
-    if p is None:
-        cot[slot] = t
-    elif slot in mutable_slots:
-        p += t
-    else:
-        if getrefcount(p) <= REFS_COTANGENT and arrays.owns(p):
-            p += t
-        else:
-            p = p + t
-            cot[slot] = p
-        if type(p) is arrays.type:
-            mutable_slots.add(slot)
 
 
 def add_recorded(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
@@ -196,14 +103,14 @@ def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, slot)
-    return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, 0)
-    return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, 0) if slot and isinstance(value, Box) else value
 
 
 def make_backward(replay: ReplayKind, number: int) -> Backward:
@@ -215,16 +122,16 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
     if op.raw_backward is not None and number == op.id + GENERAL and (op.arity < 0 or op.outputs > 1) and not replay.record:
         return op.raw_backward
     if number == op.id + SCALAR:
-        made: Backward = arrays.backward_scalar(replay, op)
+        made: Backward = levels.backward_of_floats(replay, op)
         return made
     if number != op.id:
         return backward_general(replay, op, half=number == op.id + GENERAL_HALF)
     if op.raw_backward is not None and not replay.record:
         return op.raw_backward
     if op.kind == "elementwise" and not op.params and not replay.lifted:
-        return backward_unary(replay, op) if op.arity == 1 else backward_binary(replay, op)
+        return backward_unary(replay, op) if op.arity == 1 else backward_binary_recorded(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
-        return backward_linear(replay, op)
+        return backward_linear_recorded(replay, op)
     return backward_plain(replay, op)
 
 
@@ -277,51 +184,6 @@ def backward_unary(replay: ReplayKind, op: Op) -> Backward:
     return raw if multiply is None else raw_multiplied
 
 
-def backward_binary(replay: ReplayKind, op: Op) -> Backward:
-    return backward_binary_recorded(replay, op) if replay.record else backward_binary_raw(replay, op)
-
-
-def backward_binary_raw(replay: ReplayKind, op: Op) -> Backward:
-    d0: Any = op.rules[0]
-    d1: Any = op.rules[1]
-    rule0, rule1 = callable(d0), callable(d1)
-    xp, multiply = replay.xp, replay.multiply
-    unbroadcast = arrays.unbroadcast
-
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        sa = e[1]
-        sb = e[2]
-        ys = e[10]
-        if sa and (need is None or sa in need):
-            if not rule0:
-                t = g if d0 == 1 else g * d0 if d0 else zero_cotangent(g)
-            elif multiply is not None:
-                t = multiply(g, d0(xp, e[7], e[5], e[6]))
-            else:
-                t = g * d0(xp, e[7], e[5], e[6])
-            if ys is not None and t.shape != e[9]:
-                t = unbroadcast(t, e[9])
-            if sa in cot:
-                add(cot, sa, t, mutable_slots)
-            else:
-                cot[sa] = t
-        if sb and (need is None or sb in need):
-            if not rule1:
-                t = g if d1 == 1 else g * d1 if d1 else zero_cotangent(g)
-            elif multiply is not None:
-                t = multiply(g, d1(xp, e[7], e[5], e[6]))
-            else:
-                t = g * d1(xp, e[7], e[5], e[6])
-            if ys is not None and t.shape != ys:
-                t = unbroadcast(t, ys)
-            if sb in cot:
-                add(cot, sb, t, mutable_slots)
-            else:
-                cot[sb] = t
-
-    return backward
-
-
 def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
@@ -371,20 +233,17 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     return backward
 
 
-def backward_linear(replay: ReplayKind, op: Op) -> Backward:
+def backward_linear_recorded(replay: ReplayKind, op: Op) -> Backward:
     """A linear op of one array, whose transpose reads no value."""
     transpose: Any = op.rules[0]
     xp = replay.xp
-    accumulate = add_recorded if replay.record else add
     shape_read = bool(op.saved[0].shapes)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
-        if sa in cot:
-            accumulate(cot, sa, t, mutable_slots)
-        else:
-            cot[sa] = t
+        p = cot.get(sa)
+        cot[sa] = t if p is None else p + t
 
     return backward
 
@@ -586,7 +445,11 @@ def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutabl
     holder[index] = g if index not in holder else holder[index] + g
 
 
-PLAIN, LARGE, GUARDED = ReplayKind(False, False), ReplayKind(False, False, large=True), ReplayKind(False, True)
-PLAIN_RECORDED, GUARDED_RECORDED = ReplayKind(True, False), ReplayKind(True, True)
-LIFTED, GUARDED_LIFTED = ReplayKind(True, False, lifted=True), ReplayKind(True, True, lifted=True)
-TRACED, TRACED_RECORDED = ReplayKind(True, True, lifted=True, traced=True), ReplayKind(True, True, traced=True)
+PLAIN, LARGE = ReplayKind(make_backward), ReplayKind(make_backward, product_into_temporary)
+GUARDED = ReplayKind(make_backward, masked_product, strong_zero=True)
+PLAIN_RECORDED = ReplayKind(make_backward, record=True)
+GUARDED_RECORDED = ReplayKind(make_backward, masked_product_recorded, record=True, strong_zero=True)
+LIFTED = ReplayKind(make_backward, record=True, lifted=True)
+GUARDED_LIFTED = ReplayKind(make_backward, masked_product_recorded, record=True, strong_zero=True, lifted=True)
+TRACED = ReplayKind(make_backward, masked_product_traced, record=True, strong_zero=True, lifted=True, traced=True)
+TRACED_RECORDED = ReplayKind(make_backward, masked_product_traced, record=True, strong_zero=True, traced=True)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from .. import dtypes
 from ..core.modes import no_grad
-from ..core.tracing import reads
 from ..kernels.devices import values_of
+from ..programs.tracing import reads
 from ..tensor.tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits

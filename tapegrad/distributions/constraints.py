@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import dtypes, linalg
 from ..core.modes import no_grad
-from ..core.tracing import reads, suspended
 from ..functions import create, joining
 from ..functions.elementwise import isclose
 from ..kernels.devices import values_of
+from ..programs.tracing import reads, suspended
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",

@@ -8,9 +8,9 @@ from typing import Any
 
 from .. import dtypes, linalg
 from ..core.modes import no_grad
-from ..core.tracing import reads
 from ..functions.properties import broadcast_shapes
 from ..kernels.devices import values_of
+from ..programs.tracing import reads
 from ..tensor.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2

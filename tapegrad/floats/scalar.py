@@ -248,9 +248,6 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
     return recorded if replay.record else raw_binary if op.arity == 2 else raw_unary
 
 
-arrays.backward_scalar = backward_scalar
-
-
 def diff_input(t: Any, recorded: bool) -> Any:
     """A scalar under a new slot: of its own, or on the tape if it is tracked."""
     return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())

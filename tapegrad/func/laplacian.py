@@ -13,10 +13,10 @@ from .. import errors
 from ..core.level import level_of
 from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
-from ..core.tracing import suspended
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
 from ..levels.laplacian import ForwardLaplacian
+from ..programs.tracing import suspended
 from .reverse import as_primal, converted, result_class
 
 LAPLACIAN = "laplacian(f)(x)"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
@@ -21,6 +20,7 @@ from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
+from .inplace import run_in_place
 from .joining import chunk
 from .operands import floating, tensor
 
@@ -28,7 +28,7 @@ from .operands import floating, tensor
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
     """function(input, *args), written into input where asked to."""
     if inplace:
-        return alias.inplace(input, name, function, None, args, {})
+        return run_in_place(input, name, function, None, args, {})
     return function(input, *args)
 
 

@@ -20,7 +20,7 @@ from ..kernels.complex_and_bits import _holds_pairs
 from ..table import elementwise as elementwise_records
 from ..table.complex_and_bits import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from ..table.define import named
-from . import casting, elementwise
+from . import casting, elementwise, shared_views
 from .arguments import with_out
 from .copies import copied
 from .derived import function_of
@@ -71,7 +71,7 @@ def view_as_complex(input: Any) -> Any:
         RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it.
     """
     x = tensor(input)
-    a = form_of(x._d) if x._st is None or not isinstance(x._d, np.ndarray) else alias.layers(x)[0]
+    a = form_of(x._d) if x._st is None or not isinstance(x._d, np.ndarray) else shared_views.layers(x)[0]
     if not is_floating(a.dtype):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "

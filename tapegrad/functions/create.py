@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core import alias, record
-from ..core.record import Box, fixed, running_trace, silently, wrap
+from ..core import record
+from ..core.record import Box, fixed, running_trace, wrap
 from ..core.state import TRANSFORMING
-from ..core.tracing import reads
 from ..core.vjp import arrays, bottom
 from ..core.warning import warn
 from ..kernels import devices, random
 from ..kernels.devices import values_of
+from ..kernels.numpy import silently
 from ..kernels.shape import shape_of
 from ..levels import draws
+from ..programs.tracing import reads
+from . import shared_views
 from .arguments import given
 from .operands import SCALARS, as_constant, constant, filling, form_of
 
@@ -357,7 +359,7 @@ def from_numpy(ndarray: Any) -> Any:
     array = dtypes.settled(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
         trace.converted(ndarray, array, dtypes.settled)
-    return alias.foreign(array)
+    return shared_views.foreign(array)
 
 
 @factory

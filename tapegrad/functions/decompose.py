@@ -15,12 +15,12 @@ from ..core.alias import slot_of
 from ..core.op import TABLE
 from ..core.record import running_trace
 from ..core.state import is_recording
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..kernels import lapack
 from ..kernels.decompose import _hermitian_part
 from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
+from ..programs.tracing import reads
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
 from . import casting
 from .arguments import with_out

@@ -12,10 +12,10 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.record import Box, fixed, set_grad_fn_name
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
+from ..programs.tracing import reads
 from ..table.elementwise import (
     _add,
     _cast_to,

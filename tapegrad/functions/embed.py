@@ -13,11 +13,11 @@ import numpy as np
 from .. import errors
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
+from ..programs.tracing import reads
 from ..table.embed import _embedding, add_rows
 from . import create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name

@@ -16,16 +16,17 @@ from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, fixed, running_trace, set_grad_fn_name
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import is_inexact
 from ..kernels import devices
 from ..kernels.index import Index
 from ..kernels.shape import dim_of, shape_of
+from ..programs.tracing import reads
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from . import lookup
 from .arguments import numpy_names, sizes, with_out
+from .inplace import run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
 
@@ -174,7 +175,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = beside(filling(value, x._d.dtype), x)
     if (mask := _mask_of(x, index, v)) is not None:
-        alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
+        run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
     key, _ = canonical(index, x._d.shape)
     if lookup.varies(key):
@@ -188,7 +189,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
-    alias.put(x, key, v, TABLE["index_put"])
+    write_index(x, key, v, TABLE["index_put"])
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
@@ -380,9 +381,9 @@ def write_into(x: Any, write: Write) -> Any:
     """Write over a part of x in place; returns x."""
     line = x if shape_of(x) else unsqueeze(x, 0)
     if lookup.varies(write.key):
-        alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
+        run_in_place(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
     else:
-        alias.put(line, lookup.with_arrays(write.key), write.value, TABLE[write.op])
+        write_index(line, lookup.with_arrays(write.key), write.value, TABLE[write.op])
     return x
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
-from ..core.vjp import arrays, fixed_like
+from ..core.vjp import fixed_like
 from ..kernels.shape import _view, dim_of, shape_of
 from ..table.shape import _stack
 from .arguments import dim_within, numpy_names, with_out
@@ -354,6 +354,3 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
     return TABLE["index_select"].call(x, (fixed(table)._d,))
-
-
-arrays.stack = stack

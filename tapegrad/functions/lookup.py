@@ -12,10 +12,10 @@ import numpy as np
 
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
-from ..core.tracing import reads, same
 from ..kernels.devices import values_of
 from ..levels.level import LevelState
 from ..levels.vmap import SampleArray
+from ..programs.tracing import reads, same
 from ..table.lookup import values
 
 ALL = slice(None)

@@ -14,11 +14,11 @@ import numpy as np
 from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import running_trace, set_grad_fn_name
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import values_of
 from ..kernels.shape import shape_of
+from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table.elementwise import logsigmoid
 from ..table.loss import _cross_entropy, _log_loss

@@ -14,13 +14,13 @@ import numpy as np
 from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import Box, functional, running_trace
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF
 from ..kernels import lapack
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
+from ..programs.tracing import reads
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
 from . import casting, reduce
 from .arguments import reduced_dims, with_grad_fn_name, with_out

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core import alias
+from ..core import inplace
 from ..core.level import LEVEL
 from ..core.modes import no_grad
 from ..core.op import TABLE
@@ -84,7 +84,7 @@ def move(t: Any, factor: float, amount: Any, share: float) -> None:
     array, more = t._d, amount._d if isinstance(amount, Box) else amount
     plain = LEVEL.get() is None and TRANSFORMING.get() is None and not functional(array)
     if plain and (more is amount or more.dtype is array.dtype):
-        array = alias.target(t)
+        array = inplace.target(t)
         if array is None:
             array = t._d = t._d.copy(order="K")
         array *= factor

@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE, Op
-from ..core.record import Box, Extra, fixed, running_trace, services, wrap
+from ..core.record import Box, Extra, fixed, running_trace, wrap
 from ..core.state import is_recording
 from ..table.refusals import no_kernel
 
@@ -199,6 +199,3 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
     if op.refuses is not None:
         op.refuses(op.name, next(x._d.dtype for x in xs if isinstance(x, Box)), given)
     return xs
-
-
-services.operands = operands

@@ -21,6 +21,7 @@ from ..core.state import is_recording
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
+from . import shared_views
 from .arguments import dim_within, given, numpy_names, sizes, with_out
 from .operands import form_of, tensor, to_dtype
 
@@ -107,7 +108,7 @@ def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
             )
         if form_of(x._d).strides[-1] != x._d.itemsize:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
-    return alias.untracked_view(x, _Bits(), dtype)
+    return shared_views.untracked_view(x, _Bits(), dtype)
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -493,7 +494,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         own = base = root = x._d
         whole, at, count, order = True, 0, own.size, tuple(range(own.ndim))
     else:
-        own, base, root = alias.layers(x)
+        own, base, root = shared_views.layers(x)
         whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
         at, count = (0, own.size) if whole else offset_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
@@ -507,13 +508,13 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     if whole:
         return _view(x, "as_strided", full, steps, offset, order)
     if base.dtype == own.dtype:
-        of_base, view_it = x, alias.view_of_base
+        of_base, view_it = x, shared_views.view_of_base
     elif own.dtype.kind == "c":
-        of_base = alias.view_of_base(x, TABLE["alias"])
+        of_base = shared_views.view_of_base(x, TABLE["alias"])
         pairs = as_strided(of_base, (*full, 2), (*[2 * k for k in steps], 1), 2 * offset)
         return _view(pairs, "view_as_complex")
     else:
-        of_base, view_it = alias.view_of_base(x, TABLE["view_as_real"]), alias.view
+        of_base, view_it = shared_views.view_of_base(x, TABLE["view_as_real"]), alias.view
         base = of_base._d
     for part, y, shown in ((own, x, alias.view), (base, of_base, view_it)):
         order, begin = memory_order(part), offset_in(part, root, own.itemsize)[0]

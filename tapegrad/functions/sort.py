@@ -12,10 +12,10 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import fixed
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..kernels.devices import host
 from ..kernels.shape import dim_of, shape_of
+from ..programs.tracing import reads
 from ..table.sort import (
     _argsort,
     _cummax,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, fixed
-from ..core.tracing import reads
+from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table.define import named
 from ..table.special import (

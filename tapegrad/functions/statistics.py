@@ -13,11 +13,11 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, running_trace
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
+from ..programs.tracing import reads
 from . import casting
 from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
 from .joining import cat

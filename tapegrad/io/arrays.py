@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.record import wrap
-from ..core.tracing import reads
+from ..programs.tracing import reads
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 from .rebuild import MADE

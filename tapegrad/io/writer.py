@@ -9,8 +9,8 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import dtypes
-from ..core.tracing import reads
 from ..kernels import devices
+from ..programs.tracing import reads
 from ..tensor.access import raw
 from ..tensor.pickling import PRIVATE
 from ..tensor.tensor import Parameter, Tensor

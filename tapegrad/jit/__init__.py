@@ -1,7 +1,8 @@
 """Whole functions, gradients included, as programs of XLA: `tapegrad.compile`.
 
 A call is traced (`traced_call`), its program lowered to an executable (`lower`) and kept with guards (`guards`) as a
-`compiled_program`; `compiled` is the cache that chooses among these. JAX is imported when something is compiled, not before.
+`compiled_program`, whose results `backward` records on the caller's tape; `compiled` is the cache that chooses among these.
+JAX is imported when something is compiled, not before.
 """
 
 from __future__ import annotations

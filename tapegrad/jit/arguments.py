@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..core.record import Box
-from ..core.tracing import stops
 from ..func import tree
+from ..programs.tracing import stops
 
 WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it first)"
 

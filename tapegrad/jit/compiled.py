@@ -20,8 +20,9 @@ from ..func import tree
 from ..functions import casting
 from ..nn.module import Module
 from . import STATISTICS, pending
-from .compiled_program import CompiledProgram, Stale
+from .compiled_program import CompiledProgram
 from .explain import explained
+from .inputs import Stale
 from .keys import leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout

@@ -4,149 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd.function import Function
 from ..core import alias, record
-from ..core.graph import Handle
 from ..core.modes import enable_grad
-from ..core.record import Box, box, fixed, peek_data, poke_data
+from ..core.record import Box, box, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
-from ..core.vjp import arrays
 from ..func import tree
-from ..func.reverse import vjp
 from ..nn.module import Module
-from ..programs.program import Instruction, Program, Ref
-from ..programs.subprogram import on_tensors
-from ..programs.trace import ARRAY, DRAWN, StateInput, zeros
+from ..programs.program import Ref
+from ..programs.trace import ARRAY, DRAWN, StateInput
+from ..tensor.graph import Handle
 from . import lower, nans, pending
+from .backward import CompiledBackward
 from .explain import names_of
 from .guards import changed, held
+from .inputs import Stale, State, holds, hooks_on, located
 from .keys import named
-from .traced_call import Result, TracedBackward, TracedCall
-
-jax_type = lower.jax_type
-
-
-class Stale(Exception):
-    """A guard fails while inputs are gathered: the message says what has changed."""
-
-
-class State:
-    """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
-
-    __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "plain", "shape", "tracked", "where")
-
-    def __init__(self, state: StateInput, placement: lower.Placement) -> None:
-        self.owner, self.of, self.at, self.tracked = state.owner, state.of, state.at, state.tracked
-        self.number = state.input.number
-        self.shape, self.dtype = state.input.meta
-        self.where = placement.of(self.number)
-        self.plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
-        self.donated = False
-
-    def find(self, tensors: list[Any]) -> Any:
-        """The tensor or block as it is now.
-
-        Raises:
-            Stale: if it is gone, or requires grad now and did not, or the other way round.
-        """
-        if self.at is not None:
-            found: Any = held(*self.at)
-        else:
-            found = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
-        if type(found) is alias.Store:
-            return found
-        if not isinstance(found, Box):
-            raise Stale("a tensor that it used is gone")
-        if (found._s != 0) is not self.tracked:
-            raise Stale("requires_grad of a tensor changed")
-        return found
-
-    def check(self, array: Any) -> None:
-        """Stale if an array has another shape or dtype than the program's."""
-        if array.shape != self.shape or array.dtype != self.dtype:
-            before, now = f"{self.dtype} tensor of {tuple(self.shape)}", f"{array.dtype} one of {tuple(array.shape)}"
-            raise Stale(f"a {before} has become a {now}")
-
-
-def holds(value: Any, now: Any, varies: bool) -> bool:
-    """Whether a program made for a setting's value is right for another one."""
-    if varies:
-        return bool(zeros(now) == zeros(value))
-    return type(now) is type(value) and not isinstance(now, Box) and bool(now == value)
-
-
-def hooks_on(t: Any) -> list[Any]:
-    """The hooks of a leaf."""
-    return [*(getattr(t, "_hooks", None) or {}).values(), *(getattr(t, "_post_hooks", None) or {}).values()]
-
-
-def located(place: Any, tensors: list[Any]) -> Any:
-    """The tensor at a position among the arguments, or behind a reference; for (place,) the gradient of the one there."""
-    if type(place) is tuple:
-        return getattr(located(place[0], tensors), "_g", None)
-    return tensors[place] if type(place) is int else place()
-
-
-def view_of(t: Any, chain: Any, tracked: bool) -> Any:
-    """A view of a tensor or memory block."""
-    v = t if tracked else alias.of_block(t) if type(t) is alias.Store else alias.detached(t)
-    for op, params in chain:
-        v = alias.view(v, op, *params)
-    return v
-
-
-def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
-    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call.
-
-    Args:
-        where: the sharding of an array that is NumPy's yet.
-        argument: see `lower.to_jax`; the tensor does not keep what the caller could not read any more.
-    """
-    if type(t) is alias.Store:
-        return t.root if type(t.root) is jax_type else lower.to_jax(t.root, where)
-    if t._st is not None:
-        alias.sync(t)
-    st = t._st
-    if st is not None and type(st) is alias.Alias:
-        array = t._d
-        return array if type(array) is jax_type else lower.to_jax(array, where, argument)
-    array = peek_data(t)
-    if type(array) is jax_type:
-        return array
-    array = t._d
-    found = pending.device_array_of(array)
-    if found is None:
-        found = lower.to_jax(array, where, argument)
-    if st is None and not (argument and not lower.is_readable(found)):
-        pending.put(t, found)
-    return found
-
-
-def write(t: Any, value: Any) -> None:
-    """Give a tensor or memory block the values of a JAX array."""
-    if type(t) is alias.Store:
-        write_block(t, value)
-        return
-    if t._st is not None:
-        alias.sync(t)
-    st = t._st
-    if st is not None and type(st) is alias.Alias:
-        write_block(st.store, value, st.chain)
-    elif st is None:
-        pending.put(t, value)
-    else:
-        t._d = value if type(t._d) is jax_type else record.asarray(value).copy()
-
-
-def write_block(store: Any, value: Any, chain: Any = ()) -> None:
-    if type(store.root) is jax_type:
-        store.replace(chain, value)
-    elif store.exported():
-        alias.apply(chain, store.root)[...] = record.asarray(value)
-    else:
-        store.replace(chain, record.asarray(value).copy())
+from .traced_call import Result, TracedCall
+from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 
 
 def written_states(call: TracedCall) -> set[int]:
@@ -419,141 +295,3 @@ class CompiledProgram:
             t._s = slot = next_slot()
             current_tape()[slot] = r.stub
         return t
-
-
-def tensor_of(array: Any, like: Any) -> Any:
-    """A new tensor of a JAX array: on the device of another tensor."""
-    return box(array, 0) if isinstance(like, Box) and pending.is_on_device(like) else box_of(array)
-
-
-TENSOR: Any = record.Tensor
-PENDING: Any = pending.pending_class_of(TENSOR)
-
-
-# ----------------------------------------------------------------------------------------------- on the tape of the caller
-
-
-class CompiledBackward:
-    """The reverse pass of a compiled program.
-
-    Its first order is a program of its own, which takes what the forward program computed: nothing is computed again. Where
-    the pass is recorded, it is a compiled function of the inputs and cotangents that runs the program on tensors and
-    differentiates that, so that it can be differentiated in turn.
-
-    Attributes:
-        residuals: values of the forward program that the pass reads.
-    """
-
-    # without a __dict__, in which `ReachableState` would look for state
-    __slots__ = ("executable", "forward", "found", "higher", "program", "residuals")
-
-    def __init__(self, forward: CompiledProgram, backward: TracedBackward) -> None:
-        self.forward, self.found = forward, backward
-        whole = forward.whole
-        self.program = whole.pruned(backward.results)
-        made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
-        self.program.code, need = backward_code(whole, backward)
-        given = need - made - set(backward.cotangents) - set(whole.constants)
-        self.residuals = sorted(given)
-        self.program.constants = {n: a for n, a in whole.constants.items() if n in need}
-        self.executable: Any = None
-        self.higher: Any = None
-
-    def attach(self, made: list[Any], tensors: list[Any], kept: list[Any], residuals: list[Any]) -> None:
-        """Record the results of a run, which are new tensors, on the tape."""
-        inputs = [located(place, tensors) for place in self.found.inputs]
-        outs = tuple([made[i] for i in self.found.roots])
-        numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
-        hidden = dict(zip(numbers, kept, strict=True))
-        recorded = CompiledFunction.apply(self, residuals, hidden, outs, *inputs)
-        for i, t in zip(self.found.roots, recorded, strict=True):
-            made[i] = t
-
-    def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
-        """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
-        metas = [self.forward.whole.metas[n] for n in self.found.cotangents]
-        reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
-        full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]
-        return set().union(*reached), full
-
-    def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
-        if self.executable is None:
-            numbers = self.residuals + self.found.cotangents
-            self.executable = lower.Executable(self.program, [], numbers, self._placement())
-        return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
-
-    def _placement(self) -> lower.Placement:
-        """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
-        placement = self.forward.placement
-        left = self.forward.executable.shardings[self.forward.ends[2] :]
-        known = placement.known | dict(zip(self.residuals, left, strict=True))
-        return lower.Placement(known, placement.rest, [placement.of(n) for n in self.found.numbers])
-
-    def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
-        """Gradients as functions of inputs and cotangents."""
-        from .compiled import Compiled
-
-        inner = set(self.found.numbers)
-        more = [n for n in hidden if n not in inner]
-        if self.higher is None:
-
-            def derivative(inputs: Any, given: Any, gs: Any) -> Any:
-                return self._vjp(more, inputs, given, gs)
-
-            derivative.__name__ = f"the derivative of {self.forward.name}"
-            self.higher = Compiled(derivative)
-        given = [box_of(hidden[n]) for n in more]
-        return self.higher(list(inputs), given, list(cotangents))
-
-    def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
-        compiled = self.forward
-        program = compiled.whole.pruned([compiled.results[i].value for i in self.found.roots])
-        known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
-
-        def forward(*inputs: Any) -> Any:
-            environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, with_detached_operands))
-
-        _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
-        return vjp_fn(tuple(cotangents))
-
-
-def with_detached_operands(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
-    """One instruction on tensors; operands that had no history when it was noted have none here."""
-    for i in instruction.nondiff_operands:
-        if isinstance(operands[i], Box):
-            operands[i] = operands[i].detach()
-    return on_tensors(instruction, operands, params)
-
-
-def box_of(array: Any) -> Any:
-    """A new tensor of the CPU with the values of a JAX array."""
-    return pending.made(PENDING, array)
-
-
-def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any], set[int]]:
-    """Instructions of the reverse pass, and the numbers of all values that they read."""
-    late = Program()
-    late.code = program.code[backward.start :]
-    return late.needed(backward.results)
-
-
-class CompiledFunction(Function):
-    """The entry of a compiled call on the caller's tape."""
-
-    @staticmethod
-    def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
-        ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
-        ctx.save_for_backward(*inputs)
-        ctx.set_materialize_grads(False)
-        return outs
-
-    @staticmethod
-    def backward(ctx: Any, *gs: Any) -> Any:
-        reached, gs = ctx.reverse.completed(gs)
-        if is_recording():
-            got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
-        else:
-            found = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
-            got = [box_of(a) for a in found]
-        return None, None, None, None, *[g if i in reached else None for i, g in enumerate(got)]

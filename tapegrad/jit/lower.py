@@ -57,9 +57,6 @@ def gathered(array: Any) -> Any:
     return multihost_utils.process_allgather(array, tiled=True)
 
 
-record.services.gathered = gathered
-
-
 def copied(array: Any) -> Any:
     with jax.enable_x64(True):
         return jnp.copy(array)

@@ -13,7 +13,7 @@ import weakref
 from typing import Any
 
 from ..core import record
-from ..core.record import new, peek_data, poke_data, services
+from ..core.record import new, peek_data, poke_data
 
 DEVICE_ARRAYS: dict[
     int, tuple[weakref.ref[Any], Any]
@@ -38,11 +38,13 @@ def pending_class_of(cls: Any) -> type:
 
 def look(t: Any) -> Any:
     """The values as an array of NumPy; the tensor is an ordinary one from now on."""
+    from .lower import gathered  # imports JAX, as whatever made the tensor has done
+
     with LOCK:
         device_array = peek_data(t)
         if type(device_array) is record.ndarray:  # another thread has looked
             return device_array
-        array = services.gathered(device_array)
+        array = gathered(device_array)
         if not array.flags.writeable and type(array.base) is not memoryview:  # a copy that JAX keeps, not its own memory
             array = array.copy()
         assign(t, array)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias, record
+from ..core import alias, inplace, record
 from ..core.entry import inputs_of, is_output, is_released, stub
-from ..core.graph import Handle
 from ..core.record import Box, box
 from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.reverse import BackwardPass, reach
@@ -22,6 +21,7 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
+from ..tensor.graph import Handle
 from . import nans
 from .arguments import watched
 from .guards import ReachableState, change, first_changed, held
@@ -148,7 +148,7 @@ class TracedCall:
             self.backward = TracedBackward(self, leaves, before, floor)
             if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
                 for i in self.backward.roots:
-                    slot = alias.record_constant(leaves[i]._d)
+                    slot = inplace.record_constant(leaves[i]._d)
                     self.results[i].stub, self.results[i].slot = current_tape()[slot], 0
                 self.backward = None
         if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:

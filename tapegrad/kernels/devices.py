@@ -186,6 +186,4 @@ def refused(op: Op, arrays: list[Any], params: tuple[Any, ...], cause: Exception
     raise cause
 
 
-record.services.on_device = on_device
-rules.arrays.beside = beside
 device._resolve = resolved

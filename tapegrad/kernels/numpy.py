@@ -1,4 +1,4 @@
-"""NumPy as the embedded array backend: hands the machine the few array functions it needs."""
+"""NumPy as the embedded array backend: array functions that no record has; see `backend`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core import record
-from ..core import vjp as rules
 from ..core.op import TABLE
-from ..core.tape import FIRST_LARGE, HEAVY
+from ..core.tape import HEAVY
 from ..dtypes import HALF
-from .memory import keep_freed_memory
+from .devices import on_device
 
 Array = Any
 add_reduce: Any = np.add.reduce  # its stub has no overload for arrays of unknown dtype
@@ -40,6 +39,8 @@ else:
 
 SILENT = Context()  # NumPy keeps its error state in a context variable
 SILENT.run(np.seterr, all="ignore")
+TAKEN = "cannot enter context"  # Python's error where somebody is in a context already
+R = TypeVar("R")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -55,6 +56,16 @@ def quiet(function: Function) -> Function:
 
     run.__wrapped__ = function  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
+
+
+def silently(function: Callable[..., R], *args: Any) -> R:
+    """function(*args) without floating-point warnings; it reads no context variables."""
+    try:
+        return SILENT.run(function, *args)
+    except RuntimeError as e:
+        if not str(e).startswith(TAKEN):
+            raise
+    return quiet(function)(*args)
 
 
 def ordered(x: Any) -> Any:
@@ -79,7 +90,7 @@ def copied(x: Array, dtype: Any = None) -> Array:
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
     if type(x) in record.foreign:
-        return bool(record.services.on_device(TABLE["isfinite"], [x], ()).all())
+        return bool(on_device(TABLE["isfinite"], [x], ()).all())
     if type(x) is not np.ndarray:
         return bool(np.isfinite(x))
     kind = x.dtype.kind
@@ -202,20 +213,3 @@ def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     order = "b", "iu", "f", "c"
     rank = {kind: i for i, kinds in enumerate(order) for kind in kinds}
     return rank.get(source.kind, 2) <= rank.get(target.kind, 2)
-
-
-def install() -> None:
-    record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
-    record.services.quiet, record.services.run_silent = quiet, SILENT.run
-    a = rules.arrays
-    a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
-    a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
-    a.float32, a.float64, a.as_array = np.dtype(np.float32), np.dtype(np.float64), np.asarray
-    a.zeros, a.ones_like, a.ensure_owned, a.silence, a.unsilence = np.zeros, ones_like, ensure_owned, silence, unsilence
-    services = record.services
-    services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store
-    services.ufunc, services.overlaps = np.ufunc, overlaps
-
-
-FIRST_LARGE.append(keep_freed_memory)
-install()

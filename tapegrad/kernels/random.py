@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..core.tracing import stops
+from ..programs.tracing import stops
 
 Array = npt.NDArray[Any]
 Shape = int | Sequence[int]

@@ -1,6 +1,6 @@
 """Interpreters of the table besides reverse mode: batches, tangents, series, Laplacians.
 
-Imported for what they hand to the machine: see `core.record.Services`.
+Imported for what they hand to the machine: see `core.protocols`.
 """
 
-from . import batched_gradient as batched_gradient
+from . import connection as connection

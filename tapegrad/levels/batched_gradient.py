@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from ..core.gradient import gradient
-from ..core.record import Box, services
+from ..core.general_gradient import gradient
+from ..core.protocols import facade
+from ..core.record import Box
 from ..core.reverse import BackwardPass
-from ..core.vjp import arrays, zeros_like
+from ..core.vjp import zeros_like
 from .vmap import Batch, NeedLoop
 
 
@@ -39,7 +40,4 @@ def batched_gradient(
             BackwardPass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
         return result
     rows = [gradient(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
-    return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])
-
-
-services.batched_gradient = batched_gradient
+    return tuple([None if column[0] is None else facade.stack(list(column)) for column in zip(*rows, strict=True)])

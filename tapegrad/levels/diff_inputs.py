@@ -8,6 +8,7 @@ outside.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
 from ..core.reverse import BackwardPass, reach
-from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
+from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
 from ..floats import scalar
@@ -38,6 +39,18 @@ def leaf_at(t: Any, level: Level | None) -> Any:
 
 
 RUNNING: set[int] = set()  # slots of the inputs of running functions
+
+
+class Touched:
+    """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad grew."""
+
+    __slots__ = ("refs",)
+
+    def __init__(self) -> None:
+        self.refs: list[tuple[weakref.ref[Any], bool]] = []  # with True: the .grad
+
+    def add(self, t: Any, gradient: bool) -> None:
+        self.refs.append((weakref.ref(t), gradient))
 
 
 class DiffInputs:

@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from .. import errors
-from ..core.level import LEVEL, remember
+from ..core.level import LEVEL
+from .undo import remember
 from .vmap import Batch
 
 LOOP: ContextVar[SampleLoop | None] = ContextVar("tapegrad_loop", default=None)

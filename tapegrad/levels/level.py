@@ -20,9 +20,10 @@ from typing import Any
 from .. import errors
 from ..core import alias, record
 from ..core.entry import general_entry, output_entry
-from ..core.level import LEVEL, layer_of, level_of, remember_value
+from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
-from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_frame
+from ..core.record import Box, Extra, box, getframe, half_of, new, recording, slow, user_frame
+from ..core.slot_hooks import retain
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import arrays
@@ -393,7 +394,7 @@ def assign(t: Any, result: Any, constant: bool = False) -> Any:
         if base is not None:
             view._st.base = (*base[:3], base[0]._st)
         if getattr(view, "_retains", 0):
-            services.retain(view)
+            retain(view)
     return t
 
 
@@ -450,9 +451,3 @@ def detached_view(t: Any) -> Any:
     refresh(t)
     base = t._st.base
     return view(t if base is None or base[1] is not DETACH else base[0], DETACH, ())
-
-
-services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
-arrays.relabelled = relabelled
-services.lifted_detached, services.refresh, services.remember_value = detached_view, refresh, remember_value
-services.promote_alias = promote_alias

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import vjp as rules
 from ..core.op import TABLE, Op
-from ..core.record import Box, functional, services, wrap
+from ..core.record import Box, functional, wrap
 from ..core.state import is_recording
 from ..core.vjp import RAW_XP, TENSOR_XP, arrays, bottom
 from ..dtypes import is_inexact
@@ -130,7 +130,7 @@ class SeriesNamespace:
                 except ERRORS:
                     pass
             args = [arrays.as_array(a) for a in args]
-        elif op.arity > 0 and type(op.forward) is not services.ufunc and float in map(type, args):
+        elif op.arity > 0 and type(op.forward) is not arrays.ufunc and float in map(type, args):
             args = as_arrays(args)
         r = op.forward(args, *params) if op.arity < 0 else op.forward(*args, *params)
         return tuple([number(x) for x in r]) if op.outputs > 1 else number(r)

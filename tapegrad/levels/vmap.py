@@ -9,9 +9,18 @@ from .. import errors
 from ..core import record
 from ..core.modes import enable_grad
 from ..core.op import Op
-from ..core.record import Box, user_line
-from ..core.vjp import TENSOR_XP, arrays
+from ..core.protocols import facade
+from ..core.record import MARK, Box, getframe
+from ..core.vjp import TENSOR_XP
 from .level import Level, LevelState
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the nearest frame outside the package."""
+    frame: Any = getframe(1)
+    while frame.f_back is not None and MARK in frame.f_globals:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 class NeedLoop(BaseException):
@@ -182,7 +191,7 @@ def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tup
     for column in zip(*rows, strict=True):
         if any(t._d.shape != column[0]._d.shape for t in column):
             raise Ragged
-        outs.append(arrays.stack(list(column)))
+        outs.append(facade.stack(list(column)))
     return tuple(outs) if op.outputs > 1 else outs[0]
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.function import Function
-from ..core.graph import Handle, hook_into, owned_hooks
 from ..core.level import level_of
 from ..core.modes import is_grad_enabled
 from ..core.state import TASK
 from ..functions import create
 from ..levels.vmap import Batch
+from ..tensor.graph import Handle, hook_into, owned_hooks
 from ..tensor.tensor import Tensor
 
 CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")

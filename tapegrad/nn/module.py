@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from .. import dtypes
-from ..core.graph import Handle
 from ..core.modes import no_grad
 from ..core.record import wrap
-from ..core.tracing import touches
 from ..functions import create
 from ..kernels import devices
+from ..programs.tracing import touches
 from ..tensor.access import destination, raw
+from ..tensor.graph import Handle
 from ..tensor.tensor import Parameter, Tensor
 from . import hooks
 from .error_context import locate

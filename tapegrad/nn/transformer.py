@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import running_trace
-from ..core.tracing import reads
 from ..functions import create, shape
 from ..functions.attention import added_masks
+from ..programs.tracing import reads
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 from . import functional as F

@@ -9,11 +9,11 @@ import numpy as np
 
 from .. import linalg as pytorch_names
 from ..core.record import wrap
-from ..core.tracing import reads
 from ..errors import LinAlgError as LinAlgError
 from ..functions import elementwise, reduce, shape
 from ..functions import linalg as products
 from ..functions.operands import promoted
+from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..tensor.access import raw
 from . import routines

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
-from ..core.tracing import reads
 from ..functions import (
     complex_and_bits,
     create,
@@ -29,6 +28,7 @@ from ..functions.arguments import sizes
 from ..functions.joining import atleast_3d, cat, stack, unbind
 from ..functions.operands import promoted
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import reads
 from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
 from ..table import special as special_records

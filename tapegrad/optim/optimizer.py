@@ -20,17 +20,17 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import dtypes
-from ..core import alias
-from ..core.graph import Handle, hook_into
+from ..core import alias, inplace
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
-from ..core.tracing import suspended, touches
 from ..core.warning import warn
 from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
 from ..nn.module import typename
+from ..programs.tracing import suspended, touches
 from ..tensor.access import raw
+from ..tensor.graph import Handle, hook_into
 from ..tensor.tensor import Tensor
 from . import buckets
 from .arithmetic import Arrays, Tensors
@@ -96,7 +96,7 @@ def check_betas(betas: Any) -> None:
 
 def writable(t: Any) -> Any:
     """The tensor's array for writing; copied first if it is referenced elsewhere."""
-    array = alias.target(t)
+    array = inplace.target(t)
     if array is None:
         array = t._d = t._d.copy(order="K")
     return array
@@ -104,8 +104,8 @@ def writable(t: Any) -> Any:
 
 def overwrite(t: Any, value: Any) -> None:
     """Write the value and history of a tensor into another, in place."""
-    alias.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
-    alias.assign(t, value, "step")
+    inplace.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
+    inplace.assign(t, value, "step")
 
 
 def gradient_of(p: Any, read: bool = True) -> Any:
@@ -257,7 +257,7 @@ class Optimizer:
             groups = [[p for p in group["params"] if gradient_of(p) is not None] for group in self.param_groups]
             if recorded:
                 for p in [p for ready in groups for p in ready]:
-                    alias.check_writable(p, "step", True)
+                    inplace.check_writable(p, "step", True)
             for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
                 if recorded or not self.elementwise or running_trace() is not None:
                     for p in ready:

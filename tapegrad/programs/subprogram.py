@@ -21,7 +21,8 @@ from ..core.level import LEVEL
 from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, Extra, fixed, new
 from ..core.reverse import reach
-from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
+from ..core.saved import set_packing
+from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF, is_inexact
 from ..levels.level import Level, LevelState

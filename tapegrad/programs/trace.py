@@ -24,6 +24,7 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
+from ..core.connect import count_traces
 from ..core.entry import line_at
 from ..core.op import FlatIndex, Op
 from ..core.record import Box, getframe, peek_data, user_frame
@@ -114,7 +115,7 @@ class Trace:
         self._previous = TRACE.get()
         self._owner = True
         TRACE.set(self)
-        record.watch(1)
+        count_traces(1)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,7 +124,7 @@ class Trace:
 
     def _leave(self) -> None:
         self._owner = False
-        record.watch(-1)
+        count_traces(-1)
         TRACE.set(self._previous)
 
     # ------------------------------------------------------------------------------------------------ what values are

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import record
+from ..core import factories
 from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.op import TABLE, Op
@@ -46,7 +46,7 @@ def _variant(name: str, outputs: int, read: frozenset[int]) -> Op:
     if (op.outputs, op.saved_outputs) == (outputs, read):
         return op
     variant = op.variant(outputs=outputs, differentiable=outputs, saved_outputs=read)
-    record.make(variant)
+    factories.make(variant)
     return variant
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core import record
+from ..core import factories
 from ..core.op import Op, Rule
-from ..kernels import numpy as numpy  # hands the machine its array functions, before any record is made
+from ..kernels import backend as backend  # hands the machine its array functions, before any record is made
 from ..kernels.namespace import on_numpy
 from .samples import common as samples
 
@@ -29,7 +29,7 @@ def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular
     fields.setdefault("integers", "float")
     fields.setdefault("samples", samples.ANALYTIC)
     op = Op(name, "elementwise", on_numpy(forward), (d,), singular=singular, **fields)
-    return named(record.make(op), name, doc)
+    return named(factories.make(op), name, doc)
 
 
 def binary(
@@ -38,7 +38,7 @@ def binary(
     """An elementwise op of two arrays, with its reflected form; without samples of its own it is tested on real pairs."""
     fields.setdefault("samples", samples.pairs())
     op = Op(name, "elementwise", on_numpy(forward), d, arity=2, **fields)
-    call, reflected = record.make(op)
+    call, reflected = factories.make(op)
     return named(call, name, doc), named(reflected, "r" + name, doc)
 
 
@@ -63,8 +63,8 @@ def define(
     """
     op = Op(name, kind, on_numpy(forward), rules, **fields)
     for other, display in (aliases or {}).items():
-        record.make(op.alias(other, display))
-    call = record.make(op)
+        factories.make(op.alias(other, display))
+    call = factories.make(op)
     if around is not None:
         call = op.call = around(call)
     return named(call, name, doc) if doc else call

@@ -1,6 +1,6 @@
 """The tensor: the facade in front of the machine."""
 
-from . import einops as einops
+from . import connection as connection
 from .legacy import set_default_tensor_type as set_default_tensor_type
 from .pickling import _rebuild_shared as _rebuild_shared
 from .pickling import rebuild as rebuild

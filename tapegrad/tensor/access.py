@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import dialect, dtypes, errors
 from ..core import alias, leaves, record
+from ..core import inplace as writes
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import Box
@@ -19,6 +20,7 @@ from ..core.tape import HEAVY, next_slot
 from ..functions import create, shape
 from ..kernels.memory import keep_freed_memory
 from ..levels.level import LevelState, promote_in_place, relabelled
+from . import memory
 
 C = TypeVar("C")
 
@@ -69,9 +71,9 @@ def set_leaf(t: Any, on: bool) -> None:
         share_slot(t, slot)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
-        alias.write_history(t, slot)  # its views follow
+        writes.write_history(t, slot)  # its views follow
     else:
-        alias.restart(t, slot)
+        memory.restart(t, slot)
 
 
 def share_slot(t: Any, slot: int) -> None:
@@ -93,16 +95,16 @@ def overwrite(t: Any, source: Any) -> Any:
     if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
         source = source.to(t.device)
     if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
-        return alias.assign(t, TABLE["clone"].call(source), "copy")
+        return writes.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
-    dst = alias.target(t)
+    dst = writes.target(t)
     if dst is None:
         t._d = np.array(source._d, order="K")
     else:
         dst[...] = source._d
     if recorded:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
-        alias.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
+        writes.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
         if t._st is None:
             record.set_grad_fn_name("torch::autograd::CopyBackwards", t)
     return t

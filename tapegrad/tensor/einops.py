@@ -12,8 +12,6 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from ..core.record import FIRST_TENSOR
-
 BACKENDS = "einops._backends"
 
 
@@ -55,6 +53,3 @@ def watch() -> None:
         register(sys.modules[BACKENDS])
     else:
         sys.meta_path.insert(0, _OnImport())
-
-
-FIRST_TENSOR.append(watch)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import alias
+from ..core import inplace as writes
 from ..core.op import TABLE
 from ..core.record import Box
 from ..functions import create
@@ -26,7 +26,7 @@ class Filling(Box):
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
-        alias.check_writable(self, name, False)
+        writes.check_writable(self, name, False)
         a = raw(self)
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))

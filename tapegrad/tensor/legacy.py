@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..core import alias, record
+from ..core import record
 from ..core.record import Box
 from ..functions import create
+from . import memory
 from .access import is_tensor
 
 
@@ -78,7 +79,7 @@ def legacy_alias(cls: Any, t: Any) -> Any:
         return t[...]
     new = Box.__new__(cls)
     new._d, new._s, new._st = None, 0, None
-    alias.rebind(new, t)
+    memory.rebind(new, t)
     return new
 
 

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
-from ..core import alias, modes
+from ..core import modes
 from ..core.op import TABLE
 from ..core.state import is_recording
 from ..functions import index, names
+from ..functions.inplace import run_in_place
+from . import memory
 from .access import raw
 
 COMPRESSED = [
@@ -50,7 +52,7 @@ def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[...
     op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return alias.inplace(self, name, function, op, args, kwargs)
+        return run_in_place(self, name, function, op, args, kwargs)
 
     return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
 
@@ -85,7 +87,7 @@ def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         else:  # under no_grad the values stay as they are, and so does where they come from
             with modes.enable_grad():
                 view = function(self, *args, **kwargs)
-        return alias.become(self, view, name)
+        return memory.become(self, view, name)
 
     return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..core import alias, record
+from ..core import record
 from ..functions import create
 from ..kernels import devices, shared
+from . import memory
 from .access import boxed, raw, set_leaf
 
 CPU = devices.CPU
@@ -49,5 +50,5 @@ def _reduce_shared(t: Any) -> Any:
 def _rebuild_shared(handed: Any, *args: Any) -> Any:
     t = rebuild(*args)
     send_memory()
-    alias.rebind(t, create.from_numpy(shared.received(*handed)))
+    memory.rebind(t, create.from_numpy(shared.received(*handed)))
     return t

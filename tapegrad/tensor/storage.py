@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import dialect, dtypes
-from ..core import alias
 from ..functions import create
+from . import memory
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -130,7 +130,7 @@ class UntypedStorage(_Storage):
 
 def block_of(t: Any) -> TypedStorage:
     """The whole block on which a tensor looks."""
-    block = alias.whole_block(t)
+    block = memory.whole_block(t)
     line = block.as_strided((block.numel(),), (1,), 0)
     return TypedStorage(line if line.dtype is t.dtype else line.view(t.dtype))
 

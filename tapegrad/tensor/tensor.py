@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
-from ..core import alias, gradient, leaves, record
-from ..core import graph as node
+from ..core import alias, gradient, record
+from ..core import inplace as writes
 from ..core.op import TABLE
 from ..core.record import Box
+from ..core.slot_hooks import retain
 from ..core.state import TRACE, is_recording
-from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
 from ..floats import scalar
 from ..functions import (
@@ -29,11 +29,15 @@ from ..functions import (
     index,
     operands,
     shape,
+    shared_views,
 )  # fmt: skip
 from ..functions.arguments import given
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import reads, same, touches
+from . import graph as node
+from . import memory
 from . import storage as storages
 from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
 from .filling import Filling
@@ -177,7 +181,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def storage_offset(self) -> int:
         """Elements between the beginning of the memory block and the first element."""
-        own, _, block = alias.layers(self)
+        own, _, block = shared_views.layers(self)
         return shape.offset_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
 
     def is_nonzero(self) -> bool:
@@ -194,7 +198,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether the other tensor shows the same memory in the same way."""
-        one, other = alias.layers(self), alias.layers(tensor)
+        one, other = shared_views.layers(self), shared_views.layers(tensor)
         return (
             one[2] is other[2]
             and self.stride() == tensor.stride()
@@ -213,7 +217,7 @@ class Tensor(Filling, Protocols, TableMethods):
     def share_memory_(self) -> Self:
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
-            alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
+            memory.rebind(self, create.from_numpy(shared.copied(raw(self))))
             send_memory()
         return self
 
@@ -263,7 +267,7 @@ class Tensor(Filling, Protocols, TableMethods):
             source = create.empty(0, dtype=self.dtype)
         if source.dtype is not self.dtype:
             raise RuntimeError(f"set_() needs memory of {self.dtype}, not of {source.dtype}")
-        alias.rebind(self, storages.placed(source, storage_offset, size, stride))
+        memory.rebind(self, storages.placed(source, storage_offset, size, stride))
         return self
 
     def as_subclass(self, cls: builtins.type[T]) -> T:
@@ -279,7 +283,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """A tensor of a subclass on the memory of data, without its history: what the subclass's `__new__` may give."""
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
-        alias.rebind(t, data)
+        memory.rebind(t, data)
         return t.requires_grad_() if require_grad else t
 
     def module_load(self, other: Any, assign: Any = False) -> Tensor:
@@ -411,7 +415,7 @@ class Tensor(Filling, Protocols, TableMethods):
         if not self.requires_grad:
             raise errors.retain_untracked()
         if self._s > 0:
-            leaves.retain(self)
+            retain(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -437,7 +441,7 @@ class Tensor(Filling, Protocols, TableMethods):
         a = self._st
         if type(a) is alias.Alias and a.hchain:
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-        alias.restart(self, 0)
+        memory.restart(self, 0)
         return self
 
     @property
@@ -451,7 +455,7 @@ class Tensor(Filling, Protocols, TableMethods):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and not dtypes.is_inexact(raw(value).dtype):
             raise errors.data_dtype()
-        alias.rebind(self, value)
+        memory.rebind(self, value)
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
@@ -493,8 +497,8 @@ class Tensor(Filling, Protocols, TableMethods):
         if not self.is_cpu:
             return self.detach().cpu().numpy()
         if self.requires_grad:
-            return alias.export(alias.detached(self))  # type: ignore[no-any-return]
-        return alias.export(self)  # type: ignore[no-any-return]
+            return memory.export(alias.detached(self))  # type: ignore[no-any-return]
+        return memory.export(self)  # type: ignore[no-any-return]
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """`numpy()` under the name by which matplotlib and data frames ask for an array."""
@@ -726,11 +730,11 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def resize_as_result_(self, result: Any) -> Tensor:
         """Take a result given by `out=`: its values, and its shape if that differs."""
-        alias.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
+        writes.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
-            alias.rebind(self, result.to(self.dtype).detach())
+            memory.rebind(self, result.to(self.dtype).detach())
             return self
-        return alias.assign(self, result, "out")  # type: ignore[no-any-return]
+        return writes.assign(self, result, "out")  # type: ignore[no-any-return]
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
         """Overwrite with other's values, broadcast and converted to this dtype."""
@@ -739,7 +743,7 @@ class Tensor(Filling, Protocols, TableMethods):
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
         if record.functional(raw(self)) or record.functional(raw(source)):
             source = source.to(self.device)
-        alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        writes.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
         if source._d.shape != self._d.shape:
@@ -772,10 +776,10 @@ class Tensor(Filling, Protocols, TableMethods):
         a, n = operands.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
-            return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
+            return memory.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
         line = np.empty(n, a.dtype)
         line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
-        alias.rebind(self, fixed_like(line.reshape(target), self))
+        memory.rebind(self, fixed_like(line.reshape(target), self))
         return self
 
     def resize(self, *sizes: Any) -> Tensor:
@@ -799,7 +803,7 @@ class Tensor(Filling, Protocols, TableMethods):
         for other in others:
             if raw(other).dtype != raw(self).dtype:
                 raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
-        alias.check_writable(self, name, False)
+        writes.check_writable(self, name, False)
         a = raw(self)
         arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
@@ -892,7 +896,7 @@ class Tensor(Filling, Protocols, TableMethods):
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
         if not self.is_cpu:
             return raw(self).__dlpack__(stream=stream, **given)
-        return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
+        return memory.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
 
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
         """The device in DLPack's terms."""
@@ -967,7 +971,7 @@ class Parameter(Tensor):
             data = create.tensor(data)
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
-        alias.rebind(t, data)
+        memory.rebind(t, data)
         if requires_grad:
             t.requires_grad_()
         return t
@@ -995,4 +999,3 @@ class Scalar(Tensor):
 
 
 Scalar.__name__ = Scalar.__qualname__ = "Tensor"
-record.adopt(Tensor, Parameter, Scalar)

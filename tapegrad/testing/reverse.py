@@ -319,7 +319,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
     own = op.rules
     op.rules = tuple(noted(i, r) for i, r in enumerate(own))
     try:
-        return rules.make_backward(rules.ReplayKind(False, False), number)
+        return rules.ReplayKind(rules.make_backward).backward_of(number)
     finally:
         op.rules = own
 

@@ -11,7 +11,8 @@ import numpy as np
 from .. import dtypes as kinds
 from ..core.gradient import grad
 from ..core.op import Op
-from ..core.record import services, wrap
+from ..core.record import wrap
+from ..kernels.numpy import quiet
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +54,7 @@ def call(op: Op, xs: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
 
 def forward(op: Op, arrays: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
     """All outputs of the raw forward, as a tuple of arrays."""
-    run = services.quiet(op.forward)
+    run = quiet(op.forward)
     out = run(list(arrays), *params) if op.arity < 0 else run(*arrays, *params)
     return tuple(np.asarray(o) for o in (out if op.outputs > 1 else (out,)))
 

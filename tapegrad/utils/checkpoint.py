@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from .. import errors
+from ..autograd.packing import Packing
 from ..core import alias, saved
 from ..core.entry import Entry, is_operation, line_of, op_of
 from ..core.level import LEVEL
@@ -159,7 +160,7 @@ class Argument:
         return wrap(array, self.slot)
 
 
-class Counting(saved.Packing):
+class Counting(Packing):
     """Numbers the arrays that a run of a frame's function saves."""
 
     def __init__(self, frame: Frame) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.graph import Handle
+from ..tensor.graph import Handle
 
 __all__ = ["RemovableHandle"]
 

@@ -13,7 +13,7 @@ from jax import lax
 
 from ... import errors
 from ...core.op import Op
-from ...core.record import services
+from ..numpy import quiet
 
 Array = Any
 
@@ -34,7 +34,7 @@ def in_arrays(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[
 
 def on_host(op: Op) -> Callable[..., Any]:
     """The NumPy forward as a function on JAX arrays: tracers become a call back from the compiled program."""
-    numpy_forward = services.quiet(op.forward)
+    numpy_forward = quiet(op.forward)
 
     def run(*operands: Any, like: Any = None) -> Any:
         call, arrays = in_arrays(numpy_forward, operands)

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.state import set_recording, start_afresh
+from ....core.state import FIRST_USE, RECORDING, TAPE, THREAD, is_recording, set_recording
+from ....core.tape import TAPES
 from ....functions.create import manual_seed
 from ....kernels.random import release
 from ....tensor.tensor import Tensor
@@ -42,6 +43,17 @@ class WorkerInfo:
 
 
 _worker_info: WorkerInfo | None = None
+
+
+def start_afresh() -> None:
+    """Begin with an empty tape, as a worker process does: what its parent recorded is dropped."""
+    for tape in TAPES:
+        tape.clear()
+    TAPES.clear()
+    THREAD.__dict__.clear()
+    TAPE.set(None)
+    if is_recording():
+        RECORDING.set(FIRST_USE)
 
 
 def get_worker_info() -> WorkerInfo | None:

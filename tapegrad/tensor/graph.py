@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import dialect, errors
-from ..dtypes import is_inexact
-from .alias import slot_of
-from .entry import (
+from ..core.alias import slot_of
+from ..core.entry import (
     answer_of,
     context_of,
     grad_fn_name,
@@ -29,12 +28,15 @@ from .entry import (
     saved_of,
     source_slot,
 )
-from .hooks import Grads, NodeHooks, arguments_of
-from .leaves import LEAVES, WATCHED_LEAVES, SlotHooks, leaf_of, slot_hooks_of
-from .record import Extra, wrap
-from .saved import array_of
-from .tape import Tape, find, next_slot, snapshot
-from .vjp import arrays
+from ..core.hooks import Grads, NodeHooks, arguments_of
+from ..core.leaves import LEAVES, WATCHED_LEAVES, leaf_of
+from ..core.record import Extra, wrap
+from ..core.saved import array_of
+from ..core.slot_hooks import SlotHooks, slot_hooks_of
+from ..core.sweep import snapshot
+from ..core.tape import Tape, find, next_slot
+from ..core.vjp import arrays
+from ..dtypes import is_inexact
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import record
-from .record import running_trace
-from .state import TRACE
+from ..core import record
+from ..core.record import running_trace
+from ..core.state import TRACE
 
 
 class suspended:

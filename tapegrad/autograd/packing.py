@@ -1,0 +1,59 @@
+"""What stands for the tape while saved arrays are packed: base of `saved_tensors_hooks` and of checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import record
+from ..core.entry import NUMBER, Entry, answer_of, inputs_of, saved_of, with_saved
+from ..core.op import BY_ID, PACKED
+from ..core.saved import Packed, set_packing
+from ..core.state import current_tape
+
+
+class Packing:
+    """Stands for the tape: packs what an entry saves, then stores it.
+
+    A subclass defines `keep(array, slot)`: the Packed that stands for an array saved under a slot (0: untracked).
+    """
+
+    limit = float("inf")
+
+    @property
+    def current_forward_entry(self) -> Any:
+        return current_tape().current_forward_entry
+
+    def heavy(self, nbytes: int) -> None:
+        current_tape().heavy(nbytes)
+
+    def __setitem__(self, slot: int, entry: Entry) -> None:
+        tape = current_tape()
+        tape[slot] = self.packed(slot, entry)
+        tape.packs = True
+        if slot > tape.limit:
+            tape.due(slot)
+
+    def keep(self, array: Any, slot: int) -> Packed:
+        raise NotImplementedError
+
+    def packed(self, slot: int, entry: Entry) -> Entry:
+        """The entry with its saved arrays packed."""
+        number = entry[NUMBER]
+        if number < 0 or BY_ID[number].saves_nothing:
+            return entry
+        own = slot + 0  # an equal int, not the same: a hook that keeps the result does not keep the entry
+        saved = tuple([self.kept(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)])
+        ans = answer_of(entry)
+        ans = tuple([self.kept(v, 0) for v in ans]) if type(ans) is tuple else self.kept(ans, own)
+        return with_saved(entry, number + PACKED, saved, ans)
+
+    def kept(self, value: Any, slot: int) -> Any:
+        return self.keep(value, slot) if type(value) is record.ndarray else value
+
+    def __enter__(self) -> Any:
+        previous = set_packing(self)
+        self._outer = [*getattr(self, "_outer", ()), previous]
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        set_packing(self._outer.pop())

@@ -1,0 +1,76 @@
+"""What a tensor is to the machine, and what the modules on the path of every operation share.
+
+What they look up at each call stands in globals of their own, which `connect` sets: the facade's classes, the array type,
+the dtypes of the fast path.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .entry import place_of
+from .refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
+from .state import RECORDING, TRACE
+
+getframe = sys._getframe
+recording = RECORDING.get
+MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
+
+
+class Box:
+    """A tensor's slots, without behaviour.
+
+    _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
+    else an `Extra` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
+    """
+
+    __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st")
+    _d: Any
+    _s: int
+    _st: Any
+    _g: Any
+    _leaf: int
+
+
+peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
+poke_data = Box.__dict__["_d"].__set__
+new = Box.__new__
+Tensor: type[Box] = Box
+ndarray: Any = type(None)
+foreign: set[type] = set()  # types of arrays of other devices
+traces = 0  # traces that run now, in all threads
+
+
+def private(array: Any) -> Any:
+    """An untracked tensor around an array that nothing else refers to, while no trace runs."""
+    t = new(Tensor)
+    t._d = array
+    t._s = 0
+    t._st = None
+    return t
+
+
+def running_trace() -> Any:
+    """The trace of this context, or None."""
+    return TRACE.get() if traces else None
+
+
+def functional(array: Any) -> bool:
+    """Whether memory is not written: that of other devices, and any while a trace notes what is done."""
+    return type(array) is not ndarray or running_trace() is not None
+
+
+def is_sole_owner(t: Any) -> bool:
+    """Whether a private tensor's array is referred to by nothing but the tensor."""
+    return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
+
+
+def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
+    """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
+    forward = tape.current_forward_entry
+    if forward is not None:
+        return place_of(forward)
+    while frame is not None and MARK in frame.f_globals:
+        frame = frame.f_back
+    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)

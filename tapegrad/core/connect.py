@@ -1,0 +1,51 @@
+"""The only place where core is given what the rooms above it implement: one call for each protocol, at import.
+
+What every operation looks up stands in globals of the modules that run it, where a look-up costs least. They are set here.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from . import box, factories, gradient, plain_record, protocols, record
+from .protocols import ArrayBackend, Facade, LevelProtocol
+
+EACH_OPERATION: tuple[Any, ...] = (box, plain_record, factories, record, gradient)
+COUNTING = threading.Lock()
+
+
+def connect_arrays(backend: ArrayBackend) -> None:
+    """Name what computes on arrays."""
+    fill(protocols.arrays, ArrayBackend, backend)
+    for module in EACH_OPERATION:
+        module.ndarray, module.asarray = backend.type, backend.as_array
+        module.FLOATS = backend.float32, backend.float64
+    count_traces(0)
+
+
+def connect_levels(levels: LevelProtocol) -> None:
+    """Name what runs operations on tensors inside forward transforms."""
+    fill(protocols.levels, LevelProtocol, levels)
+
+
+def connect_facade(facade: Facade) -> None:
+    """Name the classes that results are boxed in, and what makes operands of anything else."""
+    fill(protocols.facade, Facade, facade)
+    for module in EACH_OPERATION:
+        module.Tensor, module.Parameter, module.Scalar = facade.Tensor, facade.Parameter, facade.Scalar
+
+
+def fill(holder: Any, protocol: type, implementation: Any) -> None:
+    for name in dir(protocol) + list(protocol.__annotations__):
+        if not name.startswith("_"):
+            setattr(holder, name, getattr(implementation, name))
+
+
+def count_traces(change: int) -> None:
+    """A trace begins (1) or ends (-1): while there is one, no dtype is a fast one, so that all calls take the slow path."""
+    with COUNTING:
+        traces = record.traces + change
+        for module in EACH_OPERATION:
+            module.traces = traces
+            module.F32, module.F64 = (None, None) if traces else module.FLOATS

@@ -1,0 +1,266 @@
+"""Recording functions of ops of other shapes than those in `plain_record`, and the choice between all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..dtypes import HALF
+from .box import MARK, Box, getframe, new, recording, user_frame
+from .op import GENERAL, Op
+from .plain_record import binary, one_array
+from .record import again, box, count, record_out, silent, slow
+from .tape import HEAVY, next_slot
+
+Tensor: type[Box] = Box
+ndarray: Any = type(None)
+asarray: Any = None
+F32: Any = None  # dtypes of the fast path; None while a function is traced
+F64: Any = None
+traces = 0  # traces that run now, in all threads
+UNTRACKED = (0, 0, 0)
+
+
+def unary(op: Op) -> Callable[..., Any]:
+    """Recording function of an elementwise op of one array."""
+    run, forward = silent(op)
+    number = op.id
+    reads, keep_ans, *_ = op.saved[0]
+    keep_x = 0 in reads
+
+    def call(input: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return record_out(op, (input,), out)
+        try:
+            st = input._st
+            if st is not None:
+                return st.run(op, (input,))
+            x = input._d
+        except AttributeError:
+            return slow(op, (input,))
+        dt = x.dtype
+        if dt is not F32 and dt is not F64:
+            return slow(op, (input,))
+        try:
+            r = run(forward, x)
+        except RuntimeError as e:
+            return again(e, op, (input,))
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sa = input._s
+        if sa:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_frame(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def two_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
+    run, forward = silent(op)
+    number = op.id
+    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
+    x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
+    x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
+    differentiable = op.kind != "constant"
+    checked = op.refuses is not None
+    wide = op.wide
+
+    def call(input: Any, other: Any, *params: Any) -> Any:
+        try:
+            x = input._d
+            y = other._d
+            st = input._st is None and other._st is None
+        except AttributeError:
+            return slow(op, (input, other), params)
+        dt = x.dtype
+        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF))):
+            return slow(op, (input, other), params)
+        try:
+            r = run(forward, x, y, *params)
+        except ValueError as e:
+            if differentiable:
+                raise
+            raise errors.forward_failed(op.name, [x.shape, y.shape], e) from None
+        except RuntimeError as e:
+            return again(e, op, (input, other), params)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sa = input._s
+        sb = other._s
+        if differentiable and (sa or sb):
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_frame(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (
+                    number, sa, sb, code, at,
+                    x if (x_for_b and sb) or (x_for_a and sa) else None,
+                    y if (y_for_a and sa) or (y_for_b and sb) else None,
+                    r if (ans_a and sa) or (ans_b and sb) else None,
+                    r.dtype, x.shape, y.shape, params, r.shape,
+                )  # fmt: skip
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def three_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path.
+
+    A first array without a rule chooses between the others, and may be of any dtype.
+    """
+    chooses = op.rules[0] is None
+    run, forward = silent(op)
+    number = op.id + GENERAL
+    saves = [(reads.arguments, reads.answer) for reads in op.saved]
+    differentiable = op.kind != "constant"
+    wide = op.wide
+
+    def call(a: Any, b: Any, c: Any, *params: Any) -> Any:
+        try:
+            x, y, z = a._d, b._d, c._d
+            private = a._st is None and b._st is None and c._st is None
+        except AttributeError:
+            return slow(op, (a, b, c), params)
+        dt = y.dtype
+        same = dt is z.dtype and (chooses or dt is x.dtype)
+        if not private or not same or (dt is not F32 and (traces or (wide and dt in HALF))):
+            return slow(op, (a, b, c), params)
+        try:
+            r = run(forward, x, y, z, *params)
+        except ValueError as e:
+            if not chooses:
+                raise
+            raise errors.forward_failed(op.name, [x.shape, y.shape, z.shape], e) from None
+        except RuntimeError as e:
+            return again(e, op, (a, b, c), params)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        slots = (a._s, b._s, c._s)
+        if differentiable and slots != UNTRACKED:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_frame(f, tape)
+                keep_x = keep_y = keep_z = keep_ans = False
+                for slot, (reads, ans) in zip(slots, saves, strict=True):
+                    if slot:
+                        keep_x |= 0 in reads
+                        keep_y |= 1 in reads
+                        keep_z |= 2 in reads
+                        keep_ans |= ans
+                saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
+                shapes = (x.shape, y.shape, z.shape)
+                res._s = s = next_slot()
+                tape[s] = (number, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def many_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function of an op of many arrays, of a sequence of arrays, or with several outputs."""
+    n = op.arity
+
+    def call(*operands: Any) -> Any:
+        return slow(op, operands[:n], operands[n:])
+
+    return sequence(op) if n < 0 else call
+
+
+def sequence(op: Op) -> Callable[..., Any]:
+    """Recording function of an op of a sequence of arrays, which it need not save."""
+    run, forward = silent(op)
+    number = op.id + GENERAL
+    plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
+
+    def call(operands: Any, *params: Any) -> Any:
+        if not plain or not operands:
+            return slow(op, tuple(operands), params)
+        for t in operands:
+            if t._st is not None:
+                return slow(op, tuple(operands), params)
+        xs = [t._d for t in operands]
+        dt = xs[0].dtype
+        if (dt is not F32 and dt is not F64) or any([a.dtype is not dt for a in xs]):
+            return slow(op, tuple(operands), params)
+        try:
+            r = run(forward, xs, *params)
+        except RuntimeError as e:
+            return again(e, op, tuple(operands), params)
+        res = box(r, 0)
+        slots = tuple([t._s for t in operands])
+        if any(slots):
+            tape = recording()
+            if tape is not None:
+                code, at = user_frame(getframe(1), tape)
+                res._s = s = next_slot()
+                none = (None,) * len(slots)
+                shapes = tuple([a.shape for a in xs])
+                tape[s] = (number, slots, code, at, none, None, dt, shapes, params, r.shape)
+                count(tape, s, r.nbytes)
+        return res
+
+    return call
+
+
+def make(op: Op) -> Any:
+    """Give an op its recording function; returns it (for elementwise binary ops, with the reflected one)."""
+    if op.outputs == 1 and op.arity == 3 and op.kind != "elementwise":
+        op.call = three_arrays(op)
+    elif op.outputs > 1 or op.arity > 2 or op.arity < 0:
+        op.call = many_arrays(op)
+    elif op.arity == 2 and op.kind == "elementwise":
+        op.call, reflected = binary(op)
+        return op.call, reflected
+    elif op.arity == 2:
+        op.call = two_arrays(op)
+    elif op.kind == "elementwise" and not op.params:
+        op.call = unary(op)
+    else:
+        op.call = one_array(op)
+    return op.call

@@ -1,0 +1,144 @@
+"""Writing in place: where a value goes, and what becomes of the histories of the tensors that see it.
+
+A write into a view is recorded as one `overwrite` of the base that saves nothing but shapes, so it can be differentiated to
+any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import errors
+from . import record
+from .alias import Alias, Chain, apply, count_copy, is_sole_owner, lifted, link, sync_only, union
+from .entry import unsaved_entry
+from .op import TABLE
+from .protocols import arrays, levels
+from .record import Extra, functional, getframe, known, running_trace, user_frame
+from .slot_hooks import retain
+from .state import TRANSFORMING, current_tape, is_recording
+from .tape import next_slot
+
+OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
+
+
+def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
+    """Refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
+    a = t._st
+    levels.remember_value(t)
+    if type(a) is Alias:
+        sync_only(t)
+    if is_recording():
+        if t._s < 0:
+            raise errors.inplace_leaf(name)
+        if type(a) is Alias:
+            if a.hchain and a.hist.slot < 0:
+                raise errors.inplace_leaf_view(name)
+            if a.hist.why and tracked_operand:
+                raise errors.inplace_no_grad_view(name)
+    if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
+        if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
+            raise errors.inplace_expanded(name)
+        if type(a) is Alias and not t._d.flags.writeable and not (is_jax_memory(a.store.root) and not a.store.foreign):
+            raise errors.inplace_read_only(name)
+    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
+        shown = t._d
+        if type(shown) is not record.ndarray:  # of other devices: what the views show of an array of NumPy
+            shown = record.asarray(a.store.root)
+            for op, params in a.chain:
+                shown = op.forward(shown, *params)
+        if arrays.overlaps(shown):
+            raise errors.inplace_expanded(name)
+
+
+def is_jax_memory(root: Any) -> bool:
+    """Whether a read-only block is what a pending tensor was seen by: it is not written but left."""
+    return not root.flags.owndata and type(root.base) is memoryview
+
+
+def target(t: Any) -> Any:
+    """The array to write into for real; None for a private tensor whose array something else holds."""
+    a = t._st
+    if type(a) is not Alias:
+        return t._d if is_sole_owner(t) else None
+    store = a.store
+    if (trace := running_trace()) is not None:
+        trace.abort("a write into memory that a NumPy array shares (copy the array)")
+    if store.saved.alive() and not store.exported():
+        store.unshare()
+        count_copy(store.root)
+        sync_only(t)
+    return t._d
+
+
+def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
+    """Give a tensor that was just overwritten the slot (and hooks) of its new value; a view's base is told."""
+    a = t._st
+    touched = TRANSFORMING.get()
+    if touched is not None:
+        touched.add(t, False)
+    if slot_hooks is not None:
+        if a is None:
+            a = t._st = Extra(slot_hooks)
+        a.slot_hooks = union(a.slot_hooks, slot_hooks)
+        if type(a) is Alias:
+            a.hist.slot_hooks = union(a.hist.slot_hooks, slot_hooks)
+    if type(a) is not Alias:
+        t._s = slot or record_constant(t._d)
+    elif not a.hchain:
+        t._s = a.hist.slot = slot or record_constant(t._d)
+        a.hist.ver += 1
+        a.hver = a.hist.ver
+    else:
+        hist = a.hist
+        base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
+        hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
+        hist.ver += 1
+    if getattr(t, "_retains", 0):
+        retain(t)
+
+
+def record_constant(value: Any) -> int:
+    """Entry of a tracked tensor that was overwritten by a constant: it still requires grad, and nothing is upstream."""
+    return link(TABLE["clone"], 0, value, value, ())
+
+
+def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
+    """Entry of `base` with its view `chain` replaced by the value."""
+    tape = current_tape()
+    place = user_frame(getframe(1), tape)
+    s = next_slot()
+    op = TABLE["overwrite"]
+    params = (tuple([(o.name, p) for o, p in chain]),)
+    shapes = base.shape, value.shape
+    tape[s] = unsaved_entry(op.id, (base_slot, value_slot), place, base.dtype, shapes, params, base.shape)
+    return s
+
+
+def assign(t: Any, result: Any, name: str) -> Any:
+    """Give t the value and history of a result; t's memory is written where others share it."""
+    r = result._d
+    d = t._d
+    if r.shape != d.shape:
+        raise errors.inplace_shape(name, d.shape, r.shape)
+    if r.dtype is not d.dtype:
+        if not arrays.can_store(r.dtype, d.dtype):
+            raise errors.inplace_dtype(name, r.dtype, d.dtype)
+        result = TABLE["cast"].call(result, d.dtype)
+        r = result._d
+    if lifted(t) or lifted(result):
+        return levels.assign(t, result)
+    recorded = is_recording() and (t._s != 0 or result._s != 0)
+    known(t)
+    known(result)
+    a = t._st
+    if type(a) is Alias and functional(d) and not (a.store.exported() and type(d) is record.ndarray):
+        a.store.replace(a.chain, r)
+        t._d, a.mver = r, a.store.ver
+    elif type(a) is Alias:
+        target(t)[...] = r
+    else:
+        t._d = r
+    if recorded:
+        write_history(t, result._s, None if result._st is None else result._st.slot_hooks)
+    return t

@@ -1,0 +1,62 @@
+"""The hooks of a slot: they belong to the tensors recorded from its tensor, and the tape refers to them weakly.
+
+So a hook runs though its tensor is gone, and one that captures its own tensor is ordinary garbage.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from . import alias
+from .entry import is_released
+from .record import Extra
+from .refcount import REFS_UNREAD_SLOT, getrefcount
+from .tape import find
+
+
+class SlotHooks:
+    """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
+
+    __slots__ = ("__weakref__", "hooks", "node", "retain")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[[Any], Any]] = {}
+        self.node: Any = None  # the hooks of the node
+        self.retain: weakref.ref[Any] | None = None
+
+
+def slot_hooks_of(t: Any) -> SlotHooks:
+    """The hooks of a tracked non-leaf, made on demand."""
+    hit = find(t._s)
+    if hit is None or is_released(hit[1]):
+        raise errors.second_backward(None)
+    home = hit[0]
+    ref = home.hook_refs.get(t._s)
+    registered = ref() if ref is not None else None
+    if registered is None:
+        registered = SlotHooks()
+        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
+        home.hook_refs[key] = weakref.ref(registered)
+        if read:
+            home.late_hooks[key] = registered
+    if t._st is None:
+        t._st = Extra(frozenset((registered,)))
+    else:
+        t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
+    return registered
+
+
+def retain(t: Any) -> None:
+    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
+    earlier = getattr(t, "_retains", 0)
+    hit = find(earlier) if earlier else None
+    ref = hit[0].hook_refs.get(earlier) if hit is not None else None
+    registered = ref() if ref is not None else None
+    if registered is not None:
+        registered.retain = None
+    t._retains = alias.slot_of(t)
+    slot_hooks_of(t).retain = weakref.ref(t)

@@ -1,0 +1,63 @@
+"""Liveness: entries that nobody can reach are dropped.
+
+A Tensor, the tape's key and every entry that reads a slot share one int object. When nobody but the key refers to it, the
+entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to the oldest finds
+everything dead. The slot counter starts at 2**20 because CPython shares small ints between all their users.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .entry import saved_arrays
+from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
+
+if TYPE_CHECKING:
+    from .tape import Tape
+
+
+def snapshot(tape: Tape) -> list[int]:
+    while True:
+        try:
+            return list(tape)
+        except RuntimeError:  # another thread recorded while the keys were copied
+            continue
+
+
+def drop_unreferenced(tape: Tape, slots: list[int]) -> int:
+    """Drop the entries of slots, which are taken from the list, from the newest on; gives the bytes that the others save."""
+    nbytes = 0
+    seen: set[int] = set()
+    while slots:
+        s = slots.pop()
+        if getrefcount(s) <= REFS_POPPED_SLOT:
+            tape.pop(s, None)
+            continue
+        entry = tape.get(s)
+        if entry is not None:
+            for a in saved_arrays(entry):
+                if id(a) not in seen:
+                    seen.add(id(a))
+                    nbytes += a.nbytes
+        entry = None
+    return nbytes
+
+
+def drop_hooks(tape: Tape) -> None:
+    """Drop what the tape knows of the hooks of slots that are gone."""
+    for s in list(tape.late_hooks):
+        if s not in tape:
+            tape.late_hooks.pop(s, None)
+    for s, registered in list(tape.hook_refs.items()):
+        if registered() is None:
+            tape.hook_refs.pop(s, None)
+
+
+def orphans(tapes: list[Tape]) -> list[Tape]:
+    """Tapes whose thread has ended; those with nothing on them that no context refers to are taken from the list."""
+    gone = [t for t in tuple(tapes) if (th := t.thread()) is None or not th.is_alive()]
+    unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
+    for tape, useless in zip(gone, unused, strict=True):
+        if useless and tape in tapes:
+            tapes.remove(tape)
+    return [t for t in gone if t]

@@ -1,0 +1,86 @@
+"""Functions in place: `t.add_(..)`, `t[i] = v` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..core import inplace as writes
+from ..core.alias import count_copy, lifted, slot_of
+from ..core.entry import unsaved_entry
+from ..core.op import Op
+from ..core.protocols import arrays, levels
+from ..core.record import Box, functional, getframe, user_frame
+from ..core.state import current_tape, is_recording
+from ..core.tape import next_slot
+from ..dtypes import HALF
+
+
+def run_in_place(
+    t: Any, name: str, function: Callable[..., Any], op: Op | None, operands: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """t = function(t, *operands), written into t's memory; returns t.
+
+    Where nothing is recorded and `op` is a ufunc of t's own dtype, NumPy writes straight into the memory.
+    """
+    slots = [slot_of(o) for o in (t, *operands, *kwargs.values()) if isinstance(o, Box)]
+    recorded = is_recording() and any(slots)
+    writes.check_writable(t, name, recorded)
+    direct = not recorded and not kwargs and op is not None and type(op.forward) is arrays.ufunc
+    if direct and not functional(t._d) and plain_operands(t, operands):
+        dst = writes.target(t)
+        if dst is not None:
+            raw = [o._d if isinstance(o, Box) else o for o in operands]
+            try:
+                arrays.quiet(op.forward)(dst, *raw, out=dst, casting="same_kind")  # type: ignore[union-attr]
+            except (ValueError, TypeError, OverflowError):
+                pass  # the general way below names the error
+            else:
+                return t
+    result = function(t, *operands, **kwargs)
+    if result is NotImplemented:
+        raise errors.bad_operand(name, operands)
+    return writes.assign(t, result, name)
+
+
+def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
+    """Whether NumPy's in-place ufunc does what PyTorch does: one dtype, or Python scalars on a float tensor."""
+    dtype = t._d.dtype
+    if lifted(t) or any([isinstance(o, Box) and lifted(o) for o in operands]):
+        return False
+    if dtype.kind != "f" or dtype in HALF:
+        return False
+    return all(
+        (o._d.dtype is dtype and o is not t) if isinstance(o, Box) else type(o) is float or type(o) is int for o in operands
+    )
+
+
+def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
+    """t[index] = value, or +=, in place: what a record of a write does. `index` is canonical, `value` of t's dtype."""
+    value_slot = slot_of(value)
+    recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
+    writes.check_writable(t, op.name, recorded)
+    if lifted(t) or lifted(value):
+        return levels.assign(t, op.call(t, value, index))
+    if functional(t._d):
+        return writes.assign(t, op.call(t, value, index), op.name)
+    v = value._d
+    dst = writes.target(t)
+    if dst is None:
+        dst = t._d = t._d.copy(order="K")
+        count_copy(dst)
+    try:
+        op.in_place(dst, v, index)  # type: ignore[misc]
+    except (ValueError, IndexError) as e:
+        raise errors.index_failed(op.name, dst.shape, e) from None
+    if not recorded:
+        return t
+    tape = current_tape()
+    place = user_frame(getframe(1), tape)
+    s = next_slot()
+    tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
+    writes.write_history(t, s, None if value._st is None else value._st.slot_hooks)
+    if s > tape.limit:
+        tape.due(s)
+    return t

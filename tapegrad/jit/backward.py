@@ -1,0 +1,141 @@
+"""Compiled calls on the caller's tape: the reverse pass of a program, compiled or recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..autograd.function import Function
+from ..core.record import Box, fixed
+from ..core.state import is_recording
+from ..core.vjp import arrays
+from ..func.reverse import vjp
+from ..programs.program import Instruction, Program
+from ..programs.subprogram import on_tensors
+from . import lower
+from .inputs import located
+from .traced_call import TracedBackward
+from .transfer import box_of, on_jax
+
+if TYPE_CHECKING:
+    from .compiled_program import CompiledProgram
+
+
+class CompiledBackward:
+    """The reverse pass of a compiled program.
+
+    Its first order is a program of its own, which takes what the forward program computed: nothing is computed again. Where
+    the pass is recorded, it is a compiled function of the inputs and cotangents that runs the program on tensors and
+    differentiates that, so that it can be differentiated in turn.
+
+    Attributes:
+        residuals: values of the forward program that the pass reads.
+    """
+
+    # without a __dict__, in which `ReachableState` would look for state
+    __slots__ = ("executable", "forward", "found", "higher", "program", "residuals")
+
+    def __init__(self, forward: CompiledProgram, backward: TracedBackward) -> None:
+        self.forward, self.found = forward, backward
+        whole = forward.whole
+        self.program = whole.pruned(backward.results)
+        made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
+        self.program.code, need = backward_code(whole, backward)
+        given = need - made - set(backward.cotangents) - set(whole.constants)
+        self.residuals = sorted(given)
+        self.program.constants = {n: a for n, a in whole.constants.items() if n in need}
+        self.executable: Any = None
+        self.higher: Any = None
+
+    def attach(self, made: list[Any], tensors: list[Any], kept: list[Any], residuals: list[Any]) -> None:
+        """Record the results of a run, which are new tensors, on the tape."""
+        inputs = [located(place, tensors) for place in self.found.inputs]
+        outs = tuple([made[i] for i in self.found.roots])
+        numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
+        hidden = dict(zip(numbers, kept, strict=True))
+        recorded = CompiledFunction.apply(self, residuals, hidden, outs, *inputs)
+        for i, t in zip(self.found.roots, recorded, strict=True):
+            made[i] = t
+
+    def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
+        """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
+        metas = [self.forward.whole.metas[n] for n in self.found.cotangents]
+        reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
+        full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]
+        return set().union(*reached), full
+
+    def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+        if self.executable is None:
+            numbers = self.residuals + self.found.cotangents
+            self.executable = lower.Executable(self.program, [], numbers, self._placement())
+        return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
+
+    def _placement(self) -> lower.Placement:
+        """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
+        placement = self.forward.placement
+        left = self.forward.executable.shardings[self.forward.ends[2] :]
+        known = placement.known | dict(zip(self.residuals, left, strict=True))
+        return lower.Placement(known, placement.rest, [placement.of(n) for n in self.found.numbers])
+
+    def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
+        """Gradients as functions of inputs and cotangents."""
+        from .compiled import Compiled
+
+        inner = set(self.found.numbers)
+        more = [n for n in hidden if n not in inner]
+        if self.higher is None:
+
+            def derivative(inputs: Any, given: Any, gs: Any) -> Any:
+                return self._vjp(more, inputs, given, gs)
+
+            derivative.__name__ = f"the derivative of {self.forward.name}"
+            self.higher = Compiled(derivative)
+        given = [box_of(hidden[n]) for n in more]
+        return self.higher(list(inputs), given, list(cotangents))
+
+    def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
+        compiled = self.forward
+        program = compiled.whole.pruned([compiled.results[i].value for i in self.found.roots])
+        known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
+
+        def forward(*inputs: Any) -> Any:
+            environment = known | dict(zip(self.found.numbers, inputs, strict=True))
+            return tuple(program.run(environment, with_detached_operands))
+
+        _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
+        return vjp_fn(tuple(cotangents))
+
+
+def with_detached_operands(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+    """One instruction on tensors; operands that had no history when it was noted have none here."""
+    for i in instruction.nondiff_operands:
+        if isinstance(operands[i], Box):
+            operands[i] = operands[i].detach()
+    return on_tensors(instruction, operands, params)
+
+
+def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any], set[int]]:
+    """Instructions of the reverse pass, and the numbers of all values that they read."""
+    late = Program()
+    late.code = program.code[backward.start :]
+    return late.needed(backward.results)
+
+
+class CompiledFunction(Function):
+    """The entry of a compiled call on the caller's tape."""
+
+    @staticmethod
+    def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
+        ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
+        ctx.save_for_backward(*inputs)
+        ctx.set_materialize_grads(False)
+        return outs
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Any) -> Any:
+        reached, gs = ctx.reverse.completed(gs)
+        if is_recording():
+            got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
+        else:
+            found = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
+            got = [box_of(a) for a in found]
+        return None, None, None, None, *[g if i in reached else None for i, g in enumerate(got)]

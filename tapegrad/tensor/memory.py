@@ -1,0 +1,81 @@
+"""What tensors do with memory beyond functions of tensors: take other memory, hand theirs to NumPy, start a new history."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .. import errors
+from ..core.alias import Alias, Hist, alias_of, detached, lifted, of_block, sync_only
+from ..core.protocols import arrays, levels
+from ..core.record import box, known, running_trace
+from ..core.slot_hooks import retain
+from ..core.state import is_recording
+
+
+def export(t: Any) -> Any:
+    """An ndarray that shares the tensor's memory, both ways; a copy inside a forward transform."""
+    if lifted(t):
+        return t._d.copy()
+    store = alias_of(t).store
+    if store.saved.alive():
+        store.unshare()
+        sync_only(t)
+    out, anchor = arrays.over_memory(t._d)
+    store.export(weakref.ref(anchor))
+    return out
+
+
+def rebind(t: Any, v: Any) -> None:
+    """`t.data = v`: t takes v's values; its own history stays."""
+    if lifted(t) or lifted(v):
+        levels.assign(t, detached(v), True)
+        return
+    known(t)
+    known(v)
+    sync_only(t)
+    a, b = t._st, v._st
+    if type(a) is Alias and (trace := running_trace()) is not None:
+        trace.abort("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
+    if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
+        return
+    b = alias_of(v)
+    hist = Hist(t._s)
+    t._d = v._d
+    t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.slot_hooks)
+    v._st = b
+
+
+def become(t: Any, v: Any, name: str) -> Any:
+    """Turn a tensor into one of its own views, in place; returns it."""
+    levels.remember_value(t)
+    if is_recording() and t._s < 0:
+        raise errors.inplace_leaf(name)
+    if t._s < 0:  # a leaf under no_grad stays that leaf
+        v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s), ()), t._s
+    st = v._st
+    while (looked_at := getattr(st, "base", None)) is not None:
+        if looked_at[0] is t:  # views at a level: t is to look at what it was, not at itself
+            was = box(t._d, t._s)
+            was._st = t._st
+            st.base = (was, *looked_at[1:])
+            break
+        st = looked_at[0]._st
+    t._d, t._s, t._st = v._d, v._s, v._st
+    if getattr(t, "_retains", 0):
+        retain(t)
+    return t
+
+
+def restart(t: Any, slot: int) -> None:
+    """Give a tensor a history of its own that begins at `slot`; its other views keep the old one."""
+    sync_only(t)
+    a = t._st
+    t._s = slot
+    if type(a) is Alias:
+        t._st = Alias(a.store, a.chain, Hist(slot), (), a.slot_hooks)
+
+
+def whole_block(t: Any) -> Any:
+    """The memory block that a tensor looks at, as a tensor without history."""
+    return of_block(alias_of(t).store)
