@@ -7,7 +7,7 @@ import os
 from ..core.connect import connect_facade
 from ..core.plain_commit import renew_lock
 from ..functions import joining, operands
-from . import einops, graph, tape_text, tensor
+from . import einops, graph, scalar, tape_text, tensor
 
 
 def first_tensor() -> None:
@@ -21,7 +21,7 @@ class Tensors:
 
     Tensor = tensor.Tensor
     Parameter = tensor.Parameter
-    Scalar = tensor.Scalar
+    Scalar = scalar.Scalar
     GradientEdge = graph.GradientEdge
     operands = staticmethod(operands.operands)
     stack = staticmethod(joining.stack)

@@ -21,7 +21,6 @@ from ..core.record import Box
 from ..core.slot_hooks import retain
 from ..core.state import TRACE, is_recording
 from ..core.vjp import bottom, fixed_like
-from ..floats import scalar
 from ..functions import (
     complex_and_bits,
     create,
@@ -978,24 +977,3 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return dialect.current.parameter + tensor_text(self)
-
-
-class Scalar(Tensor):
-    """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
-
-    __slots__ = ()
-    __add__, __radd__ = scalar.method("add", False), scalar.method("add", True)
-    __sub__, __rsub__ = scalar.method("sub", False), scalar.method("sub", True)
-    __mul__, __rmul__ = scalar.method("mul", False), scalar.method("mul", True)
-    __truediv__, __rtruediv__ = scalar.method("div", False), scalar.method("div", True)
-
-    @property
-    def _d(self) -> Any:
-        return scalar.array_of(self)
-
-    @_d.setter
-    def _d(self, array: Any) -> None:
-        scalar.become_array(self, array)
-
-
-Scalar.__name__ = Scalar.__qualname__ = "Tensor"
