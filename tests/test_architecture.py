@@ -1,6 +1,7 @@
 """Rules of the structure: imports point downwards, stubs are current, public functions have docstrings."""
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
@@ -170,6 +171,15 @@ def imported_names(tree):
     return names
 
 
+@functools.cache
+def functions_with_globals(path):
+    return [
+        function.name
+        for function in ast.parse(path.read_text()).body
+        if isinstance(function, ast.FunctionDef) and any(isinstance(n, ast.Global) for n in ast.walk(function))
+    ]
+
+
 def setters(path, tree):
     """Imported functions that set globals of their module: `from .record import adopt`, `record.adopt`."""
     for node in executed_at_import(tree.body):
@@ -183,12 +193,11 @@ def setters(path, tree):
             ):
                 if not file.is_file():
                     continue
-                for function in ast.parse(file.read_text()).body:
-                    if isinstance(function, ast.FunctionDef) and any(isinstance(n, ast.Global) for n in ast.walk(function)):
-                        if prefix:
-                            yield prefix + function.name
-                        elif function.name == alias.name:
-                            yield alias.asname or alias.name
+                for name in functions_with_globals(file):
+                    if prefix:
+                        yield prefix + name
+                    elif name == alias.name:
+                        yield alias.asname or alias.name
 
 
 def slots_filled_by(path):
