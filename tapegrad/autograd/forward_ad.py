@@ -17,7 +17,7 @@ from ..core import alias
 from ..core.level import LEVEL, level_of
 from ..core.modes import GradMode
 from ..core.op import TABLE
-from ..core.record import Box, Extra
+from ..core.record import Box, TensorState
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..dtypes import is_inexact
@@ -93,7 +93,7 @@ class DualLevel(Dual):
         primal = relabelled(synced(st.primal), st.primal._s if slot is None else slot)
         t._d, t._s, t._st = primal._d, primal._s, primal._st
         if st.slot_hooks is not None:
-            t._st = t._st or Extra(None)
+            t._st = t._st or TensorState(None)
             t._st.slot_hooks = alias.union(t._st.slot_hooks, st.slot_hooks)
         if getattr(t, "_retains", 0):
             retain(t)

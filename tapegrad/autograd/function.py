@@ -21,7 +21,7 @@ from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
 from ..core.protocols import facade
-from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
+from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
 from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
@@ -308,7 +308,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
         elif slot:
             t._s = slot
             if slot_hooks is not None and t._st is None:
-                t._st = Extra(slot_hooks)
+                t._st = TensorState(slot_hooks)
             elif slot_hooks is not None:
                 t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 

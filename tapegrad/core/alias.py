@@ -30,7 +30,7 @@ from .box import is_sole_owner as is_sole_owner
 from .entry import unsaved_entry
 from .op import TABLE, Op
 from .protocols import arrays, levels
-from .record import Extra, getframe, known, on_arrays, running_trace, user_frame, wrap
+from .record import TensorState, getframe, known, on_arrays, running_trace, user_frame, wrap
 from .refcount import REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
 from .state import current_tape, is_recording
 from .tape import HEAVY, next_slot
@@ -68,13 +68,13 @@ class Store:
     `promoted`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
     """
 
-    __slots__ = ("__weakref__", "exports", "foreign", "promoted", "root", "saved", "ver")
+    __slots__ = ("__weakref__", "exports", "external_memory", "promoted", "root", "saved", "ver")
 
-    def __init__(self, root: Any, foreign: bool = False) -> None:
+    def __init__(self, root: Any, external_memory: bool = False) -> None:
         self.root = root
         self.ver = 0
         self.saved = self.exports = NO_HOLDERS
-        self.foreign = foreign
+        self.external_memory = external_memory
         self.promoted: Any = None
 
     def save(self, ref: Callable[[], Any]) -> None:
@@ -90,7 +90,7 @@ class Store:
         self.exports.add(ref)
 
     def exported(self) -> bool:
-        return self.foreign or self.exports.alive()
+        return self.external_memory or self.exports.alive()
 
     def replace(self, chain: Chain, value: Any) -> None:
         """Write by making a new block: its part that the chain shows gets the value."""
@@ -123,7 +123,7 @@ class Hist:
 SMALL_PART = 8
 
 
-class Alias(Extra):
+class Alias(TensorState):
     """How a tensor hangs on its store (`chain` from the root) and its history (`hchain`, the end of the chain)."""
 
     __slots__ = ("__weakref__", "chain", "hchain", "hist", "hver", "mver", "store")
@@ -203,7 +203,7 @@ def sync(t: Any) -> None:
         a.slot_hooks = union(a.slot_hooks, hist.slot_hooks)
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
         # what the tape saved shows in the array's reference count
-        t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else Extra(a.slot_hooks)
+        t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
 
 
 def alias_of(t: Any) -> Alias:

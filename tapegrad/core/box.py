@@ -22,7 +22,7 @@ class Box:
     """A tensor's slots, without behaviour.
 
     _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
-    else an `Extra` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
+    else a `TensorState` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
     """
 
     __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st")
@@ -38,7 +38,7 @@ poke_data = Box.__dict__["_d"].__set__
 new = Box.__new__
 Tensor: type[Box] = Box
 ndarray: Any = type(None)
-foreign: set[type] = set()  # types of arrays of other devices
+device_array_types: set[type] = set()  # types of arrays of other devices
 traces = 0  # traces that run now, in all threads
 
 

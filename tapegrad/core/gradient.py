@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import general_gradient, leaves, plain_commit
-from .box import Box, foreign
+from .box import Box, device_array_types
 from .general_gradient import grad as grad
 from .level import LEVEL
 from .plain_commit import WATCHED_LEAVES, is_plain, leaf_of
@@ -45,7 +45,7 @@ def is_unwatched(tape: Tape) -> bool:
     """Whether a pass meets no hook, trace, level, transform, anomaly mode or other device."""
     return not (
         traces
-        or foreign
+        or device_array_types
         or WATCHED_LEAVES
         or tape.hook_refs
         or tape.packs

@@ -14,7 +14,7 @@ from .alias import Alias, Chain, apply, count_copy, is_sole_owner, lifted, link,
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels
-from .record import Extra, functional, getframe, known, running_trace, user_frame
+from .record import TensorState, functional, getframe, known, running_trace, user_frame
 from .slot_hooks import retain
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import next_slot
@@ -39,7 +39,11 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
         if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
             raise errors.inplace_expanded(name)
-        if type(a) is Alias and not t._d.flags.writeable and not (is_jax_memory(a.store.root) and not a.store.foreign):
+        if (
+            type(a) is Alias
+            and not t._d.flags.writeable
+            and not (is_jax_memory(a.store.root) and not a.store.external_memory)
+        ):
             raise errors.inplace_read_only(name)
     if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
         shown = t._d
@@ -79,7 +83,7 @@ def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
         touched.add(t, False)
     if slot_hooks is not None:
         if a is None:
-            a = t._st = Extra(slot_hooks)
+            a = t._st = TensorState(slot_hooks)
         a.slot_hooks = union(a.slot_hooks, slot_hooks)
         if type(a) is Alias:
             a.hist.slot_hooks = union(a.hist.slot_hooks, slot_hooks)

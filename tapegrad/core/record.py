@@ -14,7 +14,7 @@ from .. import errors
 from ..dtypes import HALF, is_inexact
 from .box import MARK as MARK
 from .box import Box as Box
-from .box import foreign as foreign
+from .box import device_array_types as device_array_types
 from .box import functional as functional
 from .box import getframe as getframe
 from .box import new as new
@@ -78,7 +78,7 @@ def wrap(array: Any, slot: int = 0) -> Any:
 
 def as_array(array: Any) -> Any:
     """The array itself, of whatever device; a scalar of NumPy as an array."""
-    return array if type(array) is ndarray or type(array) in foreign else asarray(array)
+    return array if type(array) is ndarray or type(array) in device_array_types else asarray(array)
 
 
 def box(array: Any, slot: int) -> Any:
@@ -86,7 +86,7 @@ def box(array: Any, slot: int) -> Any:
     out = make_box(Tensor)
     out._d = array
     out._s = slot
-    out._st = None if type(array) is ndarray else Extra(None)
+    out._st = None if type(array) is ndarray else TensorState(None)
     if traces and (trace := TRACE.get()) is not None:
         trace.saw(out, array)
     return out
@@ -102,7 +102,7 @@ def fixed(array: Any) -> Any:
 
 def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     """An op's forward on bare arrays, of any device and known to a running trace."""
-    if foreign and any([type(x) in foreign for x in xs]):
+    if device_array_types and any([type(x) in device_array_types for x in xs]):
         y = backend.on_device(op, xs, params)
     else:
         y = op.forward(*xs, *params)
@@ -179,11 +179,11 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         count(tape, s, r.nbytes)
         if slot_hooks is not None:
-            res._st = Extra(slot_hooks)
+            res._st = TensorState(slot_hooks)
     return res
 
 
-class Extra:
+class TensorState:
     """What a tensor carries besides its array: hooks that it and its results keep alive."""
 
     __slots__ = ("slot_hooks",)
@@ -205,7 +205,7 @@ class Extra:
 
 def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) -> Any:
     """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
-    if foreign and any([type(a) in foreign for a in arrays]):
+    if device_array_types and any([type(a) in device_array_types for a in arrays]):
         return backend.on_device(op, arrays, params)
     run = backend.quiet(op.forward)
     used = arrays if half is None else [widened(a) for a in arrays]
@@ -292,7 +292,7 @@ def _record_outputs(
             t._s = j = next_slot()
             tape[j] = output_entry(s, place, i)
             if slot_hooks is not None:
-                t._st = Extra(slot_hooks)
+                t._st = TensorState(slot_hooks)
     count(tape, s, sum(r.nbytes for r in kept))
     return out
 

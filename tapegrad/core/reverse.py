@@ -26,7 +26,7 @@ from .level import LEVEL, layer_of
 from .op import BY_ID
 from .plain_pass import Pass
 from .plain_pass import reach as reach
-from .record import Box, Extra, running_trace, wrap
+from .record import Box, TensorState, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
@@ -102,7 +102,7 @@ class BackwardPass(Pass):
         values are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
-        if recorder.foreign and any([is_elsewhere(e) for e in self.found.values()]):
+        if recorder.device_array_types and any([is_elsewhere(e) for e in self.found.values()]):
             self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
@@ -262,14 +262,14 @@ def is_elsewhere(entry: Any) -> bool:
     """Whether an entry's rule runs on arrays of other devices, and so on tensors."""
     saved = [v for item in entry for v in (item if type(item) is tuple else (item,))]
     moves = is_operation(entry) and op_of(entry).name == "transfer"
-    return moves or not recorder.foreign.isdisjoint(map(type, saved))
+    return moves or not recorder.device_array_types.isdisjoint(map(type, saved))
 
 
 def attach_hooks(gradients: Iterable[Any], slot_hooks: frozenset[Any]) -> None:
     """Let tensors keep hooks alive."""
     for g in gradients:
         if g._st is None:
-            g._st = Extra(slot_hooks)
+            g._st = TensorState(slot_hooks)
         else:
             g._st.slot_hooks = union(g._st.slot_hooks, slot_hooks)
 

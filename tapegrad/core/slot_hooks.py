@@ -12,7 +12,7 @@ from typing import Any
 from .. import errors
 from . import alias
 from .entry import is_released
-from .record import Extra
+from .record import TensorState
 from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .tape import find
 
@@ -44,7 +44,7 @@ def slot_hooks_of(t: Any) -> SlotHooks:
         if read:
             home.late_hooks[key] = registered
     if t._st is None:
-        t._st = Extra(frozenset((registered,)))
+        t._st = TensorState(frozenset((registered,)))
     else:
         t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
     return registered

@@ -101,14 +101,14 @@ def zeros_like(t: Any, shape: tuple[int, ...] | None = None) -> Any:
 
 def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
-    if type(value) is arrays.type or type(value) in recorder.foreign:
+    if type(value) is arrays.type or type(value) in recorder.device_array_types:
         return box(value, slot)
     return levels.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
-    if type(value) is arrays.type or type(value) in recorder.foreign:
+    if type(value) is arrays.type or type(value) in recorder.device_array_types:
         return box(value, 0)
     return levels.relabelled(value, 0) if slot and isinstance(value, Box) else value
 

@@ -15,7 +15,7 @@ from ..core import vjp as rules
 from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, SCALAR, TABLE, Op
-from ..core.record import MARK, Box, Extra, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
+from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
@@ -114,7 +114,7 @@ def made(name: str) -> Values | None:
     return call
 
 
-class ScalarState(Extra):
+class ScalarState(TensorState):
     """The state of every scalar; recording functions call its `run`."""
 
     __slots__ = ()

@@ -49,7 +49,7 @@ def operand_of(x: Any) -> Any:
     """The tensor that stands for a leaf of any dtype."""
     if isinstance(x, Box):
         return synced(x)
-    if type(x) in record.foreign:
+    if type(x) in record.device_array_types:
         return wrap(x)
     if isinstance(x, np.ndarray | np.generic):
         return wrap(create.from_data(x))
@@ -119,7 +119,7 @@ def common_class(leaves: list[Any]) -> type | None:
 
 def result_class(x: Any) -> type | None:
     """What a leaf's gradient is converted to: None for a tensor, else ndarray, generic (a NumPy scalar) or float."""
-    if isinstance(x, Box) or type(x) in record.foreign:
+    if isinstance(x, Box) or type(x) in record.device_array_types:
         return None
     return np.ndarray if isinstance(x, np.ndarray) else np.generic if isinstance(x, np.generic) else float
 

@@ -50,7 +50,7 @@ def home(data: Any, device: Any) -> Any:
     """The argument `device` of what is made of data: without one, the device of the data."""
     if device is None and isinstance(data, Box):
         return data.device  # type: ignore[attr-defined]
-    return devices.of(data) if device is None and type(data) in record.foreign else device
+    return devices.of(data) if device is None and type(data) in record.device_array_types else device
 
 
 def get_default_device() -> dtypes.device:
@@ -260,7 +260,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     if dtype is None or not hasattr(data, "dtype") or dtypes.to_numpy(dtype) == data.dtype:
         if isinstance(data, np.ndarray) and to.type == "cpu":
             return from_numpy(data)
-        if type(data) in record.foreign and to.type != "cpu":
+        if type(data) in record.device_array_types and to.type != "cpu":
             return wrap(devices.put(data, to))
     return finish(copied(data, dtype), False, to)
 
@@ -287,7 +287,7 @@ def asarray(
     Raises:
         ValueError: for copy=False where the data must be copied.
     """
-    own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.foreign
+    own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.device_array_types
     if not own and hasattr(obj, "__dlpack__"):
         obj = from_dlpack(obj)
     t = as_tensor(obj, dtype, device)
@@ -359,7 +359,7 @@ def from_numpy(ndarray: Any) -> Any:
     array = dtypes.settled(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
         trace.converted(ndarray, array, dtypes.settled)
-    return shared_views.foreign(array)
+    return shared_views.over_external_memory(array)
 
 
 @factory

@@ -147,7 +147,7 @@ def getitem(x: Any, index: Any) -> Any:
             if lookup.varies(key):
                 return lookup.picked(x, key)
             key = lookup.with_arrays(key)
-        if type(x._d) in record.foreign:
+        if type(x._d) in record.device_array_types:
             # raises where JAX takes the nearest element
             np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]
         return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)

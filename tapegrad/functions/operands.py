@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE, Op
-from ..core.record import Box, Extra, fixed, running_trace, wrap
+from ..core.record import Box, TensorState, fixed, running_trace, wrap
 from ..core.state import is_recording
 from ..table.refusals import no_kernel
 
@@ -37,7 +37,7 @@ def constant(a: Any, copy: bool = True) -> Any:
 def operand(a: Any, copy: bool) -> Any:
     """A tensor or a Python scalar; NotImplemented for what is neither nor an array."""
     if isinstance(a, Box):
-        if a._st is not None and type(a._st) is not Extra:
+        if a._st is not None and type(a._st) is not TensorState:
             alias.sync(a)
         return a
     if type(a) in SCALARS:
@@ -48,7 +48,7 @@ def operand(a: Any, copy: bool) -> Any:
         return a.item() if a.dtype.kind in "biufc" else NotImplemented
     if isinstance(a, np.ndarray):
         return constant(a, copy)
-    if type(a) in record.foreign:
+    if type(a) in record.device_array_types:
         return wrap(a)
     if isinstance(a, bool | int | float | complex):
         return next(kind(a) for kind in SCALARS if isinstance(a, kind))
@@ -117,7 +117,7 @@ def form_of(a: Any) -> Any:
 
 def beside(value: Any, x: Any) -> Any:
     """A tensor on the device of x; a number as it is."""
-    moves = record.foreign and isinstance(value, Box) and value.device != x.device  # type: ignore[attr-defined]
+    moves = record.device_array_types and isinstance(value, Box) and value.device != x.device  # type: ignore[attr-defined]
     return value.to(x.device) if moves else value
 
 
@@ -183,7 +183,9 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
     for i, x in enumerate(xs):
         if x is NotImplemented:
             return refused(op.name, i, args[i])
-    if record.foreign and (home := next((a for a in args if isinstance(a, Box) and not a.is_cpu), None)) is not None:  # type: ignore[attr-defined]
+    elsewhere = [a for a in args if isinstance(a, Box) and not a.is_cpu] if record.device_array_types else []  # type: ignore[attr-defined]
+    if elsewhere:
+        home = elsewhere[0]
         xs = [x if isinstance(a, Box) else beside(x, home) for a, x in zip(args, xs, strict=True)]
     if not any(isinstance(x, Box) for x in xs):
         xs[0] = fixed(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))

@@ -490,7 +490,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         x, at = _looked_at(x)
         own = base = root = x._d
         whole, count, order = True, own.size, memory_order(own)
-    elif type(x._d) in record.foreign:  # which lies in memory of its own, in row-major order
+    elif type(x._d) in record.device_array_types:  # which lies in memory of its own, in row-major order
         own = base = root = x._d
         whole, at, count, order = True, 0, own.size, tuple(range(own.ndim))
     else:

@@ -44,8 +44,8 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     return v
 
 
-def foreign(array: Any) -> Any:
+def over_external_memory(array: Any) -> Any:
     """A tensor on memory that belongs to NumPy code."""
     t = wrap(array)
-    t._st = Alias(Store(array, foreign=True), (), Hist(0), ())
+    t._st = Alias(Store(array, external_memory=True), (), Hist(0), ())
     return t

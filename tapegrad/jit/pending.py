@@ -74,7 +74,7 @@ def put(t: Any, device_array: Any) -> None:
 
 def is_on_device(t: Any) -> bool:
     """Whether a tensor is one of another device, not one of the CPU that is pending."""
-    return type(peek_data(t)) in record.foreign and type(t) not in PENDING_CLASSES
+    return type(peek_data(t)) in record.device_array_types and type(t) not in PENDING_CLASSES
 
 
 def made(cls: type, device_array: Any) -> Any:

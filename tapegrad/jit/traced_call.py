@@ -262,7 +262,7 @@ class TracedCall:
         shared = self._view(leaf, slot != 0)
         if shared is not None:
             return shared
-        return Result(self._number(array), slot=slot, on_device=type(array) in record.foreign)
+        return Result(self._number(array), slot=slot, on_device=type(array) in record.device_array_types)
 
     def _view(self, leaf: Any, tracked: bool) -> Result | None:
         """A result that shares the memory of a tensor of outside: a view of that at each call."""

@@ -39,7 +39,7 @@ def library(asked: str) -> Any:
         raise errors.missing_extra(asked, "JAX", "jax")
     jax = importlib.import_module("jax")
     with jax.enable_x64(True):
-        record.foreign.add(type(jax.numpy.zeros(())))
+        record.device_array_types.add(type(jax.numpy.zeros(())))
     return jax
 
 
@@ -95,7 +95,7 @@ def place_of(jax_device: Any) -> device:
 
 def of(array: Any) -> device:
     """Where an array is."""
-    return place_of(min(array.devices(), key=lambda d: d.id)) if type(array) in record.foreign else CPU
+    return place_of(min(array.devices(), key=lambda d: d.id)) if type(array) in record.device_array_types else CPU
 
 
 def put(array: Any, to: device) -> Any:
@@ -105,7 +105,7 @@ def put(array: Any, to: device) -> Any:
     if of(array) == to and len(array.devices()) == 1:
         return array
     jax = library(f"the device '{to}'")
-    mine = array if type(array) in record.foreign else np.array(array, order="C")  # JAX may keep what it is given
+    mine = array if type(array) in record.device_array_types else np.array(array, order="C")  # JAX may keep what it is given
     with jax.enable_x64(True):
         return jax.device_put(mine, devices(to.type)[to.index or 0])
 
@@ -117,17 +117,17 @@ def received(foreign_array: Any) -> Any:
 
 def beside(array: Any, other: Any) -> Any:
     """A NumPy array on the device of another array."""
-    return put(array, of(other)) if type(other) in record.foreign else array
+    return put(array, of(other)) if type(other) in record.device_array_types else array
 
 
 def copied(array: Any) -> Any:
     """An array that nobody else writes into: JAX's, which nobody does, as it is."""
-    return array if type(array) in record.foreign else array.copy(order="K")
+    return array if type(array) in record.device_array_types else array.copy(order="K")
 
 
 def address(array: Any) -> int:
     """Where an array's first element lies in memory."""
-    return int(array.unsafe_buffer_pointer() if type(array) in record.foreign else array.ctypes.data)
+    return int(array.unsafe_buffer_pointer() if type(array) in record.device_array_types else array.ctypes.data)
 
 
 def wait(named: device) -> None:
@@ -137,7 +137,7 @@ def wait(named: device) -> None:
 
 def host(array: Any) -> Any:
     """The values as an array of NumPy, which may not be written into."""
-    return np.asarray(array) if type(array) in record.foreign else array
+    return np.asarray(array) if type(array) in record.device_array_types else array
 
 
 def values_of(t: Any) -> Any:
@@ -170,10 +170,10 @@ def on_device(op: Op, arrays: list[Any], params: tuple[Any, ...]) -> Any:
         try:
             return run(op, operands, params)
         except (TypeError, ValueError, IndexError) as cause:
-            if len({frozenset(a.devices()) for a in operands if type(a) in record.foreign}) < 2:
+            if len({frozenset(a.devices()) for a in operands if type(a) in record.device_array_types}) < 2:
                 return refused(op, arrays, params, cause)
             # some lie on a mesh, as a compiled function has left them
-            return run(op, [put(a, place) if type(a) in record.foreign else a for a in operands], params)
+            return run(op, [put(a, place) if type(a) in record.device_array_types else a for a in operands], params)
 
 
 def refused(op: Op, arrays: list[Any], params: tuple[Any, ...], cause: Exception) -> Any:

@@ -89,7 +89,7 @@ def copied(x: Array, dtype: Any = None) -> Array:
 
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
-    if type(x) in record.foreign:
+    if type(x) in record.device_array_types:
         return bool(on_device(TABLE["isfinite"], [x], ()).all())
     if type(x) is not np.ndarray:
         return bool(np.isfinite(x))

@@ -22,7 +22,7 @@ from ..core import alias, record
 from ..core.entry import general_entry, output_entry
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
-from ..core.record import Box, Extra, box, getframe, half_of, new, recording, slow, user_frame
+from ..core.record import Box, TensorState, box, getframe, half_of, new, recording, slow, user_frame
 from ..core.slot_hooks import retain
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
@@ -33,7 +33,7 @@ from ..dtypes import is_inexact
 _ids = itertools.count(1)
 
 
-class LevelState(Extra):
+class LevelState(TensorState):
     """The state of a tensor at a level.
 
     Attributes:
@@ -214,7 +214,7 @@ def relabelled(t: Any, slot: int) -> Any:
         return boxed(t._d, slot, LevelState(st.level, st.primal, st.payload, st.slot_hooks))
     out = box(alias.save(t), slot)
     if st is not None and st.slot_hooks is not None:
-        out._st = Extra(st.slot_hooks)
+        out._st = TensorState(st.slot_hooks)
     return out
 
 

@@ -19,7 +19,7 @@ from ..core import alias, record
 from ..core.entry import inputs_of, is_operation, is_output, op_of, source_slot
 from ..core.level import LEVEL
 from ..core.op import TABLE, FlatIndex, Op
-from ..core.record import Box, Extra, fixed, new
+from ..core.record import Box, TensorState, fixed, new
 from ..core.reverse import reach
 from ..core.saved import set_packing
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
@@ -101,7 +101,7 @@ class SubTrace(Trace):
             slot = alias.link(TABLE["alias"], slot, array, array, ())
         t = private(array, slot)
         if slot_hooks is not None:
-            t._st = Extra(slot_hooks)
+            t._st = TensorState(slot_hooks)
             self.slot_hooks |= slot_hooks
         self.made.append(weakref.ref(t))
         return t
@@ -263,7 +263,7 @@ def private(array: Any, slot: int) -> Any:
     """A tensor around an array that no trace hears of."""
     t = new(record.Tensor)
     t._d, t._s = array, slot
-    t._st = None if type(array) is record.ndarray else Extra(None)
+    t._st = None if type(array) is record.ndarray else TensorState(None)
     return t
 
 

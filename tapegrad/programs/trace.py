@@ -228,7 +228,7 @@ class Trace:
         """Append the instruction of an operation that has run."""
         operands: list[Any] = []
         for t, a in zip(tensors, arrays, strict=True):
-            if type(a) is record.ndarray or type(a) in record.foreign:
+            if type(a) is record.ndarray or type(a) in record.device_array_types:
                 n = self.number_of(t, a)
                 if n < 0:
                     return
@@ -254,7 +254,7 @@ class Trace:
             return [self._params(p) for p in params]
         if cls is FlatIndex:
             return FlatIndex(self._params(params.at))
-        if cls is record.ndarray or cls in record.foreign:
+        if cls is record.ndarray or cls in record.device_array_types:
             return Ref(self.number_of(None, params))
         if hasattr(params, "nbytes"):  # a number of NumPy's
             self.number(params)

@@ -42,7 +42,7 @@ def raw(t: Any) -> Any:
 def boxed(cls: Any, array: Any) -> Any:
     """A new untracked tensor of a class."""
     t = Box.__new__(cls)
-    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
+    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.TensorState(None)
     return t
 
 

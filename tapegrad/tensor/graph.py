@@ -30,7 +30,7 @@ from ..core.entry import (
 )
 from ..core.hooks import Grads, NodeHooks, arguments_of
 from ..core.leaves import LEAVES, WATCHED_LEAVES, leaf_of
-from ..core.record import Extra, wrap
+from ..core.record import TensorState, wrap
 from ..core.saved import array_of
 from ..core.slot_hooks import SlotHooks, slot_hooks_of
 from ..core.sweep import snapshot
@@ -208,7 +208,7 @@ def owned_hooks(outputs: list[Any]) -> NodeHooks:
     hit[0].hook_refs[slot + 0] = weakref.ref(registered)
     for t in outputs:
         if t._st is None:
-            t._st = Extra(frozenset((registered,)))
+            t._st = TensorState(frozenset((registered,)))
         else:
             t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
     return registered.node  # type: ignore[no-any-return]

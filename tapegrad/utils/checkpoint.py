@@ -19,7 +19,7 @@ from ..core import alias, saved
 from ..core.entry import Entry, is_operation, line_of, op_of
 from ..core.level import LEVEL
 from ..core.op import TABLE
-from ..core.record import Box, Extra, on_arrays, running_trace, wrap
+from ..core.record import Box, TensorState, on_arrays, running_trace, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..functions import casting
@@ -140,7 +140,7 @@ def saves(run: list[Saved]) -> list[str]:
 
 def plain(a: Any) -> bool:
     """Whether an argument is a tensor outside transforms, whose array can be kept."""
-    return isinstance(a, Box) and type(a._st) in (type(None), Extra, alias.Alias)
+    return isinstance(a, Box) and type(a._st) in (type(None), TensorState, alias.Alias)
 
 
 class Argument:
