@@ -84,7 +84,7 @@ class Op:
         zero_filled: the rules take zeros for the cotangent of an output that got none, in place of None.
         saves: what the rules read, which an entry keeps: see SAVES_REMEDY; linear ops may leave it out for nothing.
             `saved` has it by rule, `saved_outputs` which of several outputs an entry keeps, if any.
-        params: names of the parameters that follow the arrays.
+        params: names of the parameters that follow the arrays; by default as the first rule calls them, or else the forward.
         in_place: the op of an array that is written into, on raw arrays: in_place(x, *args, *params).
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
         zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "rows" along the parameter `dim` or `dims` (the
@@ -157,7 +157,7 @@ class Op:
         differentiable: int | None = None,
         zero_filled: bool = False,
         saves: str | Sequence[str] | None = None,
-        params: Sequence[str] = (),
+        params: Sequence[str] | None = None,
         in_place: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
         zero_blocks: str | None = None,
@@ -183,8 +183,8 @@ class Op:
             raise TypeError(f"op {name}: {len(rules)} rules for {arity} arguments; one for each, or one for all")
         self.singular, self.outputs, self.zero_filled = singular, outputs, zero_filled
         self.differentiable = outputs if differentiable is None else differentiable
-        self.params, self.zero_blocks = tuple(params), zero_blocks
-        if zero_blocks == "rows" and not {"dim", "dims"}.intersection(params):
+        self.params, self.zero_blocks = self._parameters() if params is None else tuple(params), zero_blocks
+        if zero_blocks == "rows" and not {"dim", "dims"}.intersection(self.params):
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
         self.integers, self.samples = integers, samples
@@ -210,6 +210,18 @@ class Op:
         if len(texts) != len(self.rules):
             raise TypeError(f"op {self.name}: {len(texts)} texts for {len(self.rules)} rules; {SAVES_REMEDY}")
         return tuple([self._read_by(rule, text) for rule, text in zip(self.rules, texts, strict=True)])
+
+    def _parameters(self) -> tuple[str, ...]:
+        """Names that follow the arrays in the first rule, or in the forward; that of a ufunc has none."""
+        rule = next(filter(callable, self.rules), None)
+        if rule is None:
+            function, first, last = getattr(self.forward, "__func__", self.forward), abs(self.arity), None
+            first += function is not self.forward  # the array namespace
+        else:
+            function, first = rule, abs(self.arity) + (2 if self.kind == "elementwise" else 3)
+            last = -1 if self.joint or self.arity < 0 else None  # which arguments are wanted
+        code = getattr(function, "__code__", None)
+        return () if code is None else code.co_varnames[: code.co_argcount][first:last]
 
     def _read_by(self, rule: Rule, saves: str) -> Reads:
         nothing: frozenset[int] = frozenset()

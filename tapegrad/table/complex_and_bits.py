@@ -129,7 +129,7 @@ _exponent = define(
     samples=samples.EXPONENT,
 )  # fmt: skip
 _power_of_two = define(
-    "power_of_two", "constant", lambda xp, e, dtype: xp.ldexp(xp.ones((), dtype), e).astype(dtype), params=("dtype",),
+    "power_of_two", "constant", lambda xp, e, dtype: xp.ldexp(xp.ones((), dtype), e).astype(dtype),
     batch=batching.pointwise, samples=samples.POWER_OF_TWO,
 )  # fmt: skip
 

@@ -520,17 +520,17 @@ define(
 define(
     "scan", "general", _scan, (_d_scan,),
     jax="control.scan", saves="args ans[2]", arity=-1, outputs=3, wide=False,
-    params=("body", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, series=False, batch=_batch_scan,
+    jvp=_t_scan, series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
     jax="control.while_loop", saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
-    params=("condition", "body", "carried", "conditional"), jvp=_t_while, series=False, batch=_batch_while,
+    jvp=_t_while, series=False, batch=_batch_while,
     samples=samples.while_loop,
 )  # fmt: skip
 define(
     "cond", "general", _cond, (_d_cond,),
     jax="control.cond", saves="args", arity=-1, outputs=2, wide=False,
-    params=("true", "false"), jvp=_t_cond, series=False, batch=_batch_cond, samples=samples.cond,
+    jvp=_t_cond, series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip

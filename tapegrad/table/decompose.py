@@ -63,7 +63,7 @@ def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
 
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None),
-    saves=("ans", "", "", ""), arity=4, params=("sign",), singular=True,
+    saves=("ans", "", "", ""), arity=4, singular=True,
     jvp=_j_gaps, batch=batching.last, samples=samples.spectra,
 )  # fmt: skip
 define(
@@ -76,7 +76,7 @@ define(
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
     "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None),
-    jax="linalg.phase_free", arity=2, params=("text",),
+    jax="linalg.phase_free", arity=2,
     batch=batching.last, samples=samples.PHASE_FREE,
 )  # fmt: skip
 
@@ -331,7 +331,7 @@ _cholesky = define(
 )  # fmt: skip
 _qr = define(
     "qr", "general", _qr_forward, (_d_qr,),
-    jax="linalg.qr", saves="ans", outputs=2, params=("mode",),
+    jax="linalg.qr", saves="ans", outputs=2,
     singular=True, zero_blocks="matrices", display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=samples.TALL,
 )  # fmt: skip
@@ -345,19 +345,19 @@ define(
     batch=batching.last, samples=samples.LU_PERMUTATION,
 )  # fmt: skip
 _eigh = define(
-    "eigh", "general", _eigh_forward, (_d_eigh,), jax="linalg.hermitian_eigh", saves="ans", outputs=2, params=("upper",),
+    "eigh", "general", _eigh_forward, (_d_eigh,), jax="linalg.hermitian_eigh", saves="ans", outputs=2,
     singular=True, zero_blocks="matrices", display="LinalgEigh",
     jvp=_j_eigh, batch=batching.leading, samples=samples.with_triangle,
 )  # fmt: skip
 define("largest", "constant", _largest, jax="linalg.largest", batch=batching.leading, samples=samples.LARGEST)
 _eig_op = define(
     "eig", "general", _eig, (_d_eig,), jax="host", saves="ans", outputs=2,
-    singular=True, zero_blocks="matrices", params=("real", "checked"),
+    singular=True, zero_blocks="matrices",
     display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=samples.EIG,
 )  # fmt: skip
 _svd_op = define(
     "svd", "general", lapack.svd, (_d_svd,), jax="linalg.svd", saves="ans", outputs=3,
-    singular=True, zero_blocks="matrices", params=("full",),
+    singular=True, zero_blocks="matrices",
     display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=samples.DECOMPOSED,
 )  # fmt: skip
 
@@ -368,7 +368,7 @@ _eigvalsh = define(
     samples=samples.symmetric,
 )  # fmt: skip
 _eigvals = define(
-    "eigvals", "general", _eigvals_forward, (_d_eigvals,), saves="a", params=("real",),
+    "eigvals", "general", _eigvals_forward, (_d_eigvals,), saves="a",
     singular=True, zero_blocks="matrices", display="LinalgEig", jvp=_j_eigvals, batch=batching.leading,
     samples=samples.EIGVALS,
 )  # fmt: skip

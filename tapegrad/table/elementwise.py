@@ -134,7 +134,7 @@ _round = define(
 
 
 _round_decimals = define(
-    "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round",
+    "round_decimals", "elementwise", _at_decimals, (0.0,), display="Round",
     refuses=no_kernel("cbiu", "round_cpu"), samples=samples.ROUND_DECIMALS,
 )  # fmt: skip
 
@@ -191,7 +191,7 @@ _to_integers = define(
 )  # fmt: skip
 # Of an inexact dtype; else cast_whole, which has no derivative.
 _cast_to = define(
-    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),),
     around=lambda recorded: lambda x, dtype, source=None: (
         recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else _to_integers(x, dtype)
     ),
@@ -202,7 +202,7 @@ _cast_to = define(
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),),
-    jax="transfer.transfer", params=("device", "source"),
+    jax="transfer.transfer",
     around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
     display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
@@ -569,7 +569,6 @@ _softplus = define(
     (lambda xp, ans, x, beta, threshold: xp.softplus_slope(x, beta, threshold),),
     jax="elementwise.softplus",
     saves="x",
-    params=("beta", "threshold"),
     integers="float",
     samples=samples.SOFTPLUS,
 )
@@ -581,7 +580,6 @@ define(
     (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
     jax="elementwise.softplus_slope",
     saves="x ans",
-    params=("beta", "threshold"),
     samples=samples.SOFTPLUS,
 )
 
@@ -625,14 +623,13 @@ _elu = define(
     (lambda xp, ans, x, alpha: xp.elu_slope(x, alpha),),
     jax="elementwise.elu",
     saves="x",
-    params=("alpha",),
     refuses=no_kernel("biuc", "elu_cpu"),
     samples=samples.ELU,
 )
 define(
     "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
     jax="elementwise.elu_slope", saves="x ans",
-    params=("alpha",), samples=samples.ELU_SLOPE,
+    samples=samples.ELU_SLOPE,
 )  # fmt: skip
 
 
@@ -830,12 +827,11 @@ _nan_to_num = define(
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
     saves="x",
-    params=("nan", "posinf", "neginf"),
     samples=samples.NAN_TO_NUM,
 )
 
 
 _isclose = define(
     "isclose", "constant", lambda xp, x, y, rtol, atol, equal_nan: xp.isclose(x, y, rtol, atol, equal_nan), arity=2,
-    params=("rtol", "atol", "equal_nan"), batch=batching.pointwise, samples=samples.ISCLOSE,
+    batch=batching.pointwise, samples=samples.ISCLOSE,
 )  # fmt: skip

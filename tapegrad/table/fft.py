@@ -17,23 +17,23 @@ OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 _fft_c2c = define(
     "fft_c2c", "linear", _c2c,
     (lambda xp, g, ans, x, dims, inverse, norm: xp.fft_c2c(g, dims, not inverse, OPPOSITE[norm]),),
-    jax="linalg.fft_c2c", params=("dims", "inverse", "norm"), batch=along, display="FftC2C", samples=samples.spectra,
+    jax="linalg.fft_c2c", batch=along, display="FftC2C", samples=samples.spectra,
 )  # fmt: skip
 _fft_r2c = define(
     "fft_r2c", "linear", lambda x, dim, norm: _library().rfft(x, axis=dim, norm=norm),
     (lambda xp, g, ans, x, dim, norm:
         xp.fft_c2r(xp.weigh_inner(g, dim, x.shape[dim], 0.5), dim, x.shape[dim], OPPOSITE[norm]),),
         jax="linalg.fft_r2c", saves="x.shape",
-    params=("dim", "norm"), batch=along, wide=True, display="FftR2C", samples=samples.signals,
+    batch=along, wide=True, display="FftR2C", samples=samples.signals,
 )  # fmt: skip
 _fft_c2r = define(
     "fft_c2r", "linear", lambda x, dim, n, norm: _library().irfft(x, n, axis=dim, norm=norm),
     (lambda xp, g, ans, x, dim, n, norm: xp.weigh_inner(xp.fft_r2c(g, dim, OPPOSITE[norm]), dim, n, 2.0),),
-    jax="linalg.fft_c2r", params=("dim", "n", "norm"), batch=along, display="FftC2R", samples=samples.halves,
+    jax="linalg.fft_c2r", batch=along, display="FftC2R", samples=samples.halves,
 )  # fmt: skip
 define(
     "weigh_inner", "linear", _weigh_inner,
     (lambda xp, g, ans, x, dim, n, factor: xp.weigh_inner(g, dim, n, factor),),
-    jax="linalg.weigh_inner", params=("dim", "n", "factor"), batch=along,
+    jax="linalg.weigh_inner", batch=along,
     samples=samples.weighed,
 )  # fmt: skip

@@ -66,7 +66,7 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutabl
 
 define(
     "index", "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
-    jax="index.read", params=("index",), raw_backward=rules.backward_into(add_into), display=_shown_by,
+    jax="index.read", raw_backward=rules.backward_into(add_into), display=_shown_by,
     aliases={
         "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
         "take": "Take",
@@ -75,21 +75,21 @@ define(
 )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    jax="index.index_zeros", params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=samples.scattered,
+    jax="index.index_zeros", display="IndexPut", batch=batching.placed, samples=samples.scattered,
 )  # fmt: skip
 define(
     "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),),
-    jax="index.zero_at", params=("index",),
+    jax="index.zero_at",
     batch=batching.changed, samples=samples.reads,
 )  # fmt: skip
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
     jax="index.written_part", saves="x.shape",
-    params=("index",), batch=batching.Lifted(batching.indexed), samples=samples.reads, display="Index",
+    batch=batching.Lifted(batching.indexed), samples=samples.reads, display="Index",
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
-    jax="index.write_zeros", params=("shape", "index"), batch=batching.placed, samples=samples.scattered, display="IndexPut",
+    jax="index.write_zeros", batch=batching.placed, samples=samples.scattered, display="IndexPut",
 )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
 
 define(
     "index_put", "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-    jax="index.write", arity=2, params=("index",), in_place=_put_into, raw_backward=_put_backward, display=_written_by,
+    jax="index.write", arity=2, in_place=_put_into, raw_backward=_put_backward, display=_written_by,
     aliases={
         "scatter": "Scatter", "index_copy": "IndexCopy", "index_fill": "IndexFill", "put": "Put",
         "masked_scatter": "MaskedScatter",
@@ -110,7 +110,7 @@ define(
 define(
     "index_add", "linear", _written(add_into),
     (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-    jax="index.add_at", arity=2, params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
+    jax="index.add_at", arity=2, in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
     batch=batching.changed, samples=samples.writes,
 )  # fmt: skip
 
@@ -132,7 +132,6 @@ _places_of = define(
     _search,
     jax="index.searchsorted",
     arity=2,
-    params=("side",),
     batch=_search_batch,
     samples=samples.searched,
 )
@@ -149,5 +148,5 @@ def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: t
 
 
 _is_among = define(
-    "isin", "constant", _isin, arity=2, params=("assume_unique", "invert"), batch=_isin_batch, samples=samples.ISIN,
+    "isin", "constant", _isin, arity=2, batch=_isin_batch, samples=samples.ISIN,
 )  # fmt: skip

@@ -94,5 +94,5 @@ _cdist_op = define(
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), jax="linalg.cdist",
      saves="x y ans",
-    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
+    arity=2, batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
 )  # fmt: skip

@@ -56,12 +56,12 @@ define(
     batch=several, samples=samples.emptied, display="IndexFill",
 )  # fmt: skip
 define(
-    "stays", "constant", _stays, jax="index.stays", params=("rows",), batch=_stays_several, samples=samples.stays,
+    "stays", "constant", _stays, jax="index.stays", batch=_stays_several, samples=samples.stays,
 )  # fmt: skip
 
 
 define(
-    "true_places", "constant", _true_places, jax="index.true_places", params=("lead", "count"),
+    "true_places", "constant", _true_places, jax="index.true_places",
     batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]), samples=samples.true_places,
 )  # fmt: skip
 

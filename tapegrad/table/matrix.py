@@ -157,14 +157,14 @@ def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], par
 
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,),
-    jax="linalg.solve", saves="xs ans", arity=-1, params=("known",),
+    jax="linalg.solve", saves="xs ans", arity=-1,
     singular=True, zero_blocks="matrices", display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve,
     samples=samples.SOLVE,
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
     (_d_solve_triangular,),
-    jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"), singular=True, zero_blocks="matrices",
+    jax="linalg.solve_triangular", saves="xs ans", arity=-1, singular=True, zero_blocks="matrices",
     display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular, samples=samples.SOLVE_TRIANGULAR,
 )  # fmt: skip
 _inverse = define(
@@ -174,7 +174,7 @@ _inverse = define(
     jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans), samples=samples.INVERSE,
 )  # fmt: skip
 _pinv = define(
-    "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans", params=("atol", "rtol", "hermitian"),
+    "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans",
     singular=True, zero_blocks="matrices", display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
 )  # fmt: skip
 
@@ -214,12 +214,12 @@ define(
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,),
     jax="linalg.slogdet", saves="a ans[1]", outputs=2,
-    singular=True, zero_blocks="matrices", params=("real",),
+    singular=True, zero_blocks="matrices",
     display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip
 
 # the number of singular values (or eigenvalues) that count as not zero
 _rank = define(
     "rank", "constant", lambda xp, s, atol, rtol: xp.asarray(lapack.kept(xp, s, atol, rtol).sum(-1)),
-    params=("atol", "rtol"), batch=batching.leading, samples=samples.RANK,
+    batch=batching.leading, samples=samples.RANK,
 )  # fmt: skip

@@ -162,7 +162,6 @@ standardize = define(
     saves="w b.shape ans[2] ans[3]",
     arity=3,
     outputs=4,
-    params=("dims", "eps"),
     display="NativeBatchNorm",
     batch=_several,
     jvp=_j_standardize,

@@ -54,6 +54,6 @@ _folded = define(
 
 
 _best = define(
-    "window_best", "constant", _window_best, jax="windows.window_best", params=("indices",),
+    "window_best", "constant", _window_best, jax="windows.window_best",
     batch=lambda op, n, args, batched, params: op.call(args[0], *params), samples=samples.WINDOW_BEST,
 )  # fmt: skip

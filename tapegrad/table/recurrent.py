@@ -293,15 +293,15 @@ def _d_rnn(
 _lstm_layer = define(
     "lstm_layer", "general", _lstm, (_d_lstm,),
     jax="layers.lstm", saves="h0 c0 w p ans", arity=5, outputs=3,
-    params=("sizes", "reverse"), batch=_batch, samples=samples.LSTM_LAYER,
+    batch=_batch, samples=samples.LSTM_LAYER,
 )  # fmt: skip
 _gru_layer = define(
     "gru_layer", "general", _gru, (_d_gru,),
     jax="layers.gru", saves="h0 w ans", arity=4, outputs=2,
-    params=("sizes", "reverse"), batch=_batch, samples=samples.GRU_LAYER,
+    batch=_batch, samples=samples.GRU_LAYER,
 )  # fmt: skip
 _rnn_layer = define(
     "rnn_layer", "general", _rnn, (_d_rnn,),
-    jax="layers.rnn", saves="h0 w ans", arity=3, params=("sizes", "reverse", "relu"), batch=_batch,
+    jax="layers.rnn", saves="h0 w ans", arity=3, batch=_batch,
     samples=samples.RNN_LAYER,
 )  # fmt: skip

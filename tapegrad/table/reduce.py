@@ -77,13 +77,13 @@ def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, ke
 
 
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
-       jax="reduce.spread", params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand",
+       jax="reduce.spread", batch=batching.shape_and_dims(1), display="Expand",
        samples=samples.SPREAD,
 )  # fmt: skip
 _sum = define(
     "sum", "linear", _forward_sum,
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),),
-    jax="reduce.sum_along", saves="x.shape", params=("dims", "keepdim"), batch=along,
+    jax="reduce.sum_along", saves="x.shape", batch=along,
     wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=samples.REDUCED,
 )  # fmt: skip
 _mean_op = define(
@@ -91,7 +91,7 @@ _mean_op = define(
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
         jax="reduce.mean", saves="x.shape",
-    params=("dims", "keepdim"), batch=along, wide=True, samples=samples.REDUCED,
+    batch=along, wide=True, samples=samples.REDUCED,
     display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
 )  # fmt: skip
 _var_op = define(
@@ -100,14 +100,13 @@ _var_op = define(
     _var,
     (_d_var,),
     saves="x",
-    params=("dims", "correction", "keepdim"),
     batch=along,
     jvp=_j_var,
     zero_blocks="rows",
     samples=samples.DEVIATIONS,
 )
 _std_op = define(
-    "std", "general", _std, (_d_std,), saves="x ans", params=("dims", "correction", "keepdim"),
+    "std", "general", _std, (_d_std,), saves="x ans",
     batch=along, jvp=_j_std, zero_blocks="rows", samples=samples.DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
@@ -115,7 +114,7 @@ _norm2_op = define(
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
     jax="reduce.norm", saves="x ans",
-    params=("dims", "keepdim"), batch=along, zero_blocks="rows", display="LinalgVectorNorm",
+    batch=along, zero_blocks="rows", display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
     samples=samples.NORMED,
@@ -137,23 +136,23 @@ _logsumexp_op = define(
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), jax="reduce.logsumexp", saves="x ans",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
-    params=("dims", "keepdim"), batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
+    batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
     saves=("y", "x"),
-    arity=2, params=("dim",), batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
+    arity=2, batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
-    jax="reduce.softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
+    jax="reduce.softmax", saves="ans", batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)), samples=samples.ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(softmax.log_softmax),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
-    jax="reduce.log_softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
+    jax="reduce.log_softmax", saves="ans", batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim), samples=samples.ROWS,
 )  # fmt: skip
 
@@ -172,7 +171,7 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
 
 define(
     "tie_share", "constant", _tie_share,
-    jax="reduce.tie_share", arity=2, params=("dims", "keepdim"), batch=along, samples=samples.TIE_SHARE,
+    jax="reduce.tie_share", arity=2, batch=along, samples=samples.TIE_SHARE,
 )  # fmt: skip
 
 
@@ -185,11 +184,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
 
 
 _amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", saves="x ans",
-               params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
+               batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "max_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
     jax="reduce.amin", saves="x ans",
-               params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
+               batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "min_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 
 
@@ -217,7 +216,6 @@ _max_dim = define(
     saves="x.shape ans[1]",
     outputs=2,
     differentiable=1,
-    params=("dim", "keepdim"),
     batch=along,
     jvp=j_pick,
     display="Max",
@@ -232,7 +230,6 @@ _min_dim = define(
     saves="x.shape ans[1]",
     outputs=2,
     differentiable=1,
-    params=("dim", "keepdim"),
     batch=along,
     jvp=j_pick,
     display="Min",
@@ -245,20 +242,20 @@ _min_dim = define(
 define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    jax="reduce.scatter_zeros", saves=("index", ""), arity=2, params=("shape", "dim"),
+    jax="reduce.scatter_zeros", saves=("index", ""), arity=2,
     batch=batching.shape_and_dims(1), samples=samples.placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    jax="reduce.scatter_sum", saves=("index", ""), arity=2, params=("shape", "dim"),
+    jax="reduce.scatter_sum", saves=("index", ""), arity=2,
     batch=batching.shape_and_dims(1),
     wide=True, samples=samples.placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", lambda xp, x, index, dim: take_along(x, index, dim),
     (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None),
-    saves=("index x.shape", ""), arity=2, params=("dim",), batch=along, samples=samples.taken,
+    saves=("index x.shape", ""), arity=2, batch=along, samples=samples.taken,
 )  # fmt: skip
 
 
@@ -279,18 +276,18 @@ def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
 define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), jax="reduce.shift",
        saves="", wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
-       params=("dim", "by", "fill"), batch=along, samples=samples.SHIFT)  # fmt: skip
+       batch=along, samples=samples.SHIFT)  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), jax="reduce.linear_scan", saves=("a ans", "a"),
-    arity=2, params=("dim",),
+    arity=2,
     batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),),
-    jax="reduce.cumprod", saves="x ans", params=("dim",),
+    jax="reduce.cumprod", saves="x ans",
     batch=along,
     jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim), samples=samples.CUMPROD,
 )  # fmt: skip
@@ -298,7 +295,7 @@ _cumsum = define(
     "cumsum", "linear",
     in_order(cumsum.cumsum),
     (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),),
-    jax="reduce.cumsum", params=("dim", "reverse"), batch=along, wide=True,
+    jax="reduce.cumsum", batch=along, wide=True,
     samples=samples.CUMSUM,
 )  # fmt: skip
 
@@ -319,7 +316,7 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 _logcumsumexp_op = define(
     "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,),
-    jax="reduce.logcumsumexp", saves="x ans", params=("dim",), batch=along,
+    jax="reduce.logcumsumexp", saves="x ans", batch=along,
     jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"), samples=samples.LOGCUMSUMEXP,
 )  # fmt: skip
 
@@ -350,11 +347,11 @@ def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return xp.sum(ts[0] * xp.prod_others(x, dim), (dim,), keepdim)
 
 
-define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.prod_others", saves="x", params=("dim",),
+define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.prod_others", saves="x",
        batch=along,
        jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
 _prod = define("prod", "general", lambda xp, x, dim, keepdim: xp.in_order(xp.multiply.reduce(x, axis=dim, keepdims=keepdim)),
-               (_d_prod,), saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, zero_blocks="rows",
+               (_d_prod,), saves="x", batch=along, jvp=_j_prod, zero_blocks="rows",
                samples=samples.PRODUCTS)  # fmt: skip
 
 
@@ -365,24 +362,24 @@ def _real_not_bool(name: str) -> Refusal:
 
 
 _argmax = define("argmax", "constant", lambda xp, x, dim, keepdim: xp.argmax(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmax"),
+                 batch=batching.place, refuses=_real_not_bool("argmax"),
                  samples=samples.INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda xp, x, dim, keepdim: xp.argmin(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmin"),
+                 batch=batching.place, refuses=_real_not_bool("argmin"),
                  samples=samples.INDEXED)  # fmt: skip
 
 
 _all = define("all", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.all(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
+              batch=along, samples=samples.COUNTED)  # fmt: skip
 _any = define("any", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.any(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
-_count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.count_nonzero(x, axis=dims), params=("dims",),
+              batch=along, samples=samples.COUNTED)  # fmt: skip
+_count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.count_nonzero(x, axis=dims),
     batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
 
 
 # Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
 # wholly 0.
-define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"), batch=along,
+define("guard_rows", "constant", _guard_rows, arity=2, batch=along,
        samples=samples.GUARD_ROWS)  # fmt: skip
 define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
        samples=samples.GUARD_MATRICES)  # fmt: skip

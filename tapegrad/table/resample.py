@@ -14,6 +14,6 @@ from .samples import resample as samples
 define(
     "resample", "linear", _resample,
     (lambda xp, g, ans, x, axis, spec, transposed: xp.resample(g, axis, spec, not transposed),),
-    jax="windows.resampled", params=("axis", "spec", "transposed"), display="Upsample", wide=True, batch=batching.along,
+    jax="windows.resampled", display="Upsample", wide=True, batch=batching.along,
     samples=samples.RESAMPLE,
 )  # fmt: skip

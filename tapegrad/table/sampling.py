@@ -48,7 +48,7 @@ define(
         lambda xp, g, ans, a, x, order: g * _gamma_by_a(xp, ans, a, x, order),
         lambda xp, g, ans, a, x, order: g * _gamma_by_x(xp, ans, a, x, order),
     ), jax="draft", saves="a x ans",
-    arity=2, params=("order",), singular=True, jvp=_j_gamma_ratio, batch=batching.pointwise, samples=samples.gamma,
+    arity=2, singular=True, jvp=_j_gamma_ratio, batch=batching.pointwise, samples=samples.gamma,
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ define(
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by(xp, ans, a, b, x, m, n)(0, 1),
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by_x(xp, ans, a, b, x, m, n),
     ), jax="draft", saves="a b x ans",
-    arity=3, params=("m", "n"), singular=True, jvp=_j_beta_ratio, batch=batching.pointwise, samples=samples.beta,
+    arity=3, singular=True, jvp=_j_beta_ratio, batch=batching.pointwise, samples=samples.beta,
 )  # fmt: skip
 
 

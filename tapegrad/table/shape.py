@@ -68,22 +68,22 @@ def _without(x: Any, diagonal: int, upper: bool) -> Any:
 
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),),
-    jax="reduce.sum_to", saves="x.shape", params=("shape",),
+    jax="reduce.sum_to", saves="x.shape",
     display="SumToSize", wide=True, batch=Lifted(batching.summed_to), samples=samples.SUM_TO,
 )  # fmt: skip
 define(
     "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),),
-    jax="shape.expand", saves="x.shape", params=("shape",),
+    jax="shape.expand", saves="x.shape",
     batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
 define(
     "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), saves="x.shape",
-    jax="shape.reshape", params=("shape",), display="View",
+    jax="shape.reshape", display="View",
     aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
     batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
 )  # fmt: skip
 define(
-    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
+    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),),
     jax="shape.permute", aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted),
     samples=samples.PERMUTATIONS,
 )  # fmt: skip
@@ -94,21 +94,21 @@ define(
     batch=batching.last, samples=samples.MT,
 )  # fmt: skip
 _flip = define(
-    "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), jax="shape.flip", params=("dims",),
+    "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), jax="shape.flip",
     batch=batching.dims(0), samples=samples.FLIP,
 )  # fmt: skip
 _roll = define(
     "roll", "linear", _rolled,
-    (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),), params=("shifts", "dims"),
+    (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),),
     batch=batching.dims(1), samples=samples.ROLL,
 )  # fmt: skip
 _tril = define(
     "tril", "linear", _lower, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), jax="shape.tril",
-    params=("diagonal",), batch=batching.last, samples=samples.TRIANGLES,
+    batch=batching.last, samples=samples.TRIANGLES,
 )  # fmt: skip
 _triu = define(
     "triu", "linear", _upper, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), jax="shape.triu",
-    params=("diagonal",), batch=batching.last, samples=samples.TRIANGLES,
+    batch=batching.last, samples=samples.TRIANGLES,
 )  # fmt: skip
 
 
@@ -116,24 +116,24 @@ define(
     "diagonal", "linear", _diagonal,
     (lambda xp, g, ans, x, offset, dim1, dim2: xp.diagonal_embed(g, x.shape, offset, dim1, dim2),),
     jax="shape.diagonal", saves="x.shape",
-    params=("offset", "dim1", "dim2"), batch=batching.dims(1, 2), samples=samples.DIAGONAL,
+    batch=batching.dims(1, 2), samples=samples.DIAGONAL,
 )  # fmt: skip
 _embed = define(
     "diagonal_embed", "linear", _diagonal_embed,
     (lambda xp, g, ans, x, shape, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),),
-    jax="shape.diagonal_embed", params=("shape", "offset", "dim1", "dim2"), display="DiagEmbed",
+    jax="shape.diagonal_embed", display="DiagEmbed",
     batch=batching.shape_and_dims(2, 3), samples=samples.DIAGONAL_EMBED,
 )  # fmt: skip
 define(
     "as_strided", "linear", _as_strided,
     (lambda xp, g, ans, x, size, stride, offset, order: xp.strided_sum(g, x.shape, size, stride, offset, order),),
     jax="shape.as_strided", saves="x.shape",
-    params=("size", "stride", "offset", "order"), batch=Lifted(batching.strided), samples=samples.STRIDED,
+    batch=Lifted(batching.strided), samples=samples.STRIDED,
 )  # fmt: skip
 define(
     "strided_sum", "linear", _strided_sum,
     (lambda xp, g, ans, x, shape, size, stride, offset, order: xp.as_strided(g, size, stride, offset, order),),
-    jax="shape.strided_sum", params=("shape", "size", "stride", "offset", "order"), display="AsStridedBackward", wide=True,
+    jax="shape.strided_sum", display="AsStridedBackward", wide=True,
     batch=Lifted(batching.strided_summed), samples=samples.STRIDED_SUM,
 )  # fmt: skip
 
@@ -141,11 +141,11 @@ define(
 define(
     "windows", "linear", _windows, (lambda xp, g, ans, x, dim, size, step: xp.windows_sum(g, x.shape, dim, size, step),),
     jax="shape.windows", saves="x.shape",
-    params=("dim", "size", "step"), display="Unfold", batch=batching.dims(0), samples=samples.WINDOWS,
+    display="Unfold", batch=batching.dims(0), samples=samples.WINDOWS,
 )  # fmt: skip
 define(
     "windows_sum", "linear", _windows_sum, (lambda xp, g, ans, x, shape, dim, size, step: xp.windows(g, dim, size, step),),
-    jax="shape.windows_sum", params=("shape", "dim", "size", "step"), display="UnfoldBackward", wide=True,
+    jax="shape.windows_sum", display="UnfoldBackward", wide=True,
     batch=batching.shape_and_dims(1), samples=samples.WINDOWS_SUM,
 )  # fmt: skip
 
@@ -167,7 +167,7 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
 _cat = define(
     "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,),
     jax="shape.cat", arity=-1,
-    params=("dim", "lengths"), batch=batching.joined, samples=samples.CAT,
+    batch=batching.joined, samples=samples.CAT,
     # the tape keeps lengths, not arrays
     around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
 )  # fmt: skip
@@ -175,7 +175,7 @@ _cat = define(
 
 _stack = define(
     "stack", "linear", _stacked, (_stack_transpose,), arity=-1,
-    params=("dim",), batch=batching.joined, samples=samples.STACK,
+    batch=batching.joined, samples=samples.STACK,
 )  # fmt: skip
 
 
@@ -209,12 +209,12 @@ def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tup
 # What remains of a base after a write into one of its views.
 define(
     "without_part", "linear", _without_part, (lambda xp, g, ans, x, chain: xp.without_part(g, chain),),
-    jax="shape.without_part", params=("chain",),
+    jax="shape.without_part",
     batch=batching.through_views, samples=samples.WITHOUT_PART,
 )  # fmt: skip
 define(
     "overwrite", "linear", _overwrite, (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-    jax="shape.overwrite", arity=2, params=("chain",), raw_backward=_overwrite_backward,
+    jax="shape.overwrite", arity=2, raw_backward=_overwrite_backward,
     display="torch::autograd::CopySlices",
     aliases={
         "select_scatter": "SelectScatter", "slice_scatter": "SliceScatter", "diagonal_scatter": "DiagonalScatter",
@@ -231,7 +231,7 @@ def _taken_back(widths: Any) -> Any:
 define(
     "constant_pad", "general", _constant_pad,
     (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),),
-    jax="shape.constant_pad", saves="", params=("widths", "value"),
+    jax="shape.constant_pad", saves="",
     jvp=lambda xp, ts, ans, x, widths, value: xp.constant_pad(ts[0], widths, 0.0), display="ConstantPadNd", wide=False,
     batch=Lifted(batching.widened), samples=samples.CONSTANT_PAD,
 )  # fmt: skip

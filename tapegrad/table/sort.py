@@ -54,13 +54,13 @@ _sort = define(
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.SORT,
 )  # fmt: skip
 _argsort = define(
-    "argsort", "constant", _order, jax="reduce.argsort", params=("dim", "descending", "stable"), batch=along,
+    "argsort", "constant", _order, jax="reduce.argsort", batch=along,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.ARGSORT,
 )  # fmt: skip
 _topk = define(
     "topk", "general", _topk_forward, (_d_topk,),
     jax="reduce.topk", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("k", "dim", "largest"), batch=batching.dims(1), jvp=_j_topk,
+    batch=batching.dims(1), jvp=_j_topk,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
         refused_as("b", "topk does not support bool dtypes on CPU"),
@@ -68,33 +68,33 @@ _topk = define(
 )  # fmt: skip
 _cummax = define(
     "cummax", "general", _running(np.maximum), (_d_running,),
-    jax="reduce.cummax", saves="x.shape ans[1]", outputs=2, differentiable=1, params=("dim",), batch=along, jvp=_j_distinct,
+    jax="reduce.cummax", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=samples.RUNNING_EXTREMES,
 )  # fmt: skip
 _cummin = define(
     "cummin", "general", _running(np.minimum), (_d_running,),
-    jax="reduce.cummin", saves="x.shape ans[1]", outputs=2, differentiable=1, params=("dim",), batch=along, jvp=_j_distinct,
+    jax="reduce.cummin", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=samples.RUNNING_EXTREMES,
 )  # fmt: skip
 _median = define(
     "median", "general", _median_value, (d_extreme,),
-    saves="x ans", params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
+    saves="x ans", batch=along, jvp=j_extreme, zero_blocks="rows",
     refuses=no_kernel("cb"), samples=samples.MEDIAN,
 )  # fmt: skip
 _median_dim = define(
     "median_dim", "general", pick(_median_place), (d_pick,),
     jax="reduce.median_dim", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("dim", "keepdim"), batch=along, jvp=j_pick, display="MedianBackward1",
+    batch=along, jvp=j_pick, display="MedianBackward1",
     refuses=no_kernel("cb", "median_cpu"), samples=samples.MEDIAN_DIM,
 )  # fmt: skip
 _nanmedian = define(
-    "nanmedian", "general", _nanmedian_value, (d_extreme,), saves="x ans", params=("dims", "keepdim"),
+    "nanmedian", "general", _nanmedian_value, (d_extreme,), saves="x ans",
     batch=along, jvp=j_extreme, zero_blocks="rows",
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN,
 )  # fmt: skip
 _nanmedian_dim = define(
     "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("dim", "keepdim"), batch=along, jvp=j_pick,
+    batch=along, jvp=j_pick,
     display="NanmedianBackward1",
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN_DIM,
 )  # fmt: skip
@@ -105,5 +105,5 @@ _kthvalue = define(
 )  # fmt: skip
 _mode = define(
     "mode", "general", pick(_mode_place), (d_pick,), saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("dim", "keepdim"), batch=along, jvp=j_pick, refuses=no_kernel("c"), samples=samples.MODE,
+    batch=along, jvp=j_pick, refuses=no_kernel("c"), samples=samples.MODE,
 )  # fmt: skip

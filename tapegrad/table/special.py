@@ -44,7 +44,7 @@ digamma = unary(
 )  # fmt: skip
 _polygamma = define(
     "polygamma", "elementwise", kernels.polygamma, (lambda xp, ans, x, n: xp.polygamma(x, n + 1),),
-    jax="draft", saves="x", params=("n",),
+    jax="draft", saves="x",
     singular=True, integers="float",
     refuses=no_kernel("c"), samples=samples.POLYGAMMA,
 )  # fmt: skip
@@ -83,7 +83,7 @@ def _j_igamma_shape(xp: Any, ts: Any, ans: Any, a: Any, x: Any, order: int) -> A
 define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x),
-    jax="draft", saves="a x", arity=2, params=("order",),
+    jax="draft", saves="a x", arity=2,
     jvp=_j_igamma_shape, batch=batching.pointwise, samples=samples.shapes_and_orders,
 )  # fmt: skip
 
@@ -111,7 +111,7 @@ ndtri = unary(
 _erfcx = define(
     "erfcx", "elementwise", kernels.erfcx, (lambda xp, ans, x, order: (-2.0 * (order + 1)) * xp.erfcx(x, order + 1),),
     jax="draft", saves="x",
-    params=("order",), singular=True, integers="float", refuses=no_kernel("c"), samples=samples.ERFCX,
+    singular=True, integers="float", refuses=no_kernel("c"), samples=samples.ERFCX,
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def _d_log_ndtr_derivative(xp: Any, ans: Any, x: Any, order: int) -> Any:
 
 define(
     "log_ndtr_derivative", "elementwise", kernels.log_ndtr_derivative, (_d_log_ndtr_derivative,),
-    jax="draft", saves="x ans", params=("order",),
+    jax="draft", saves="x ans",
     integers="float", samples=samples.LOG_NDTR_DERIVATIVE,
 )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _d_logit(xp: Any, ans: Any, x: Any, eps: float | None) -> Any:
 
 
 _logit = define(
-    "logit", "elementwise", _logit_forward, (_d_logit,), saves="x", params=("eps",), singular=True, integers="float",
+    "logit", "elementwise", _logit_forward, (_d_logit,), saves="x", singular=True, integers="float",
     refuses=no_kernel("c"), samples=samples.LOGIT,
 )  # fmt: skip
 _bessel = "Elementwise modified Bessel function of the first kind of order {}{}."
@@ -210,13 +210,13 @@ i1e = unary(
 define(
     "bessel_ratio", "elementwise", lambda xp, x, order: kernels.bessel_i(xp, x, order, False),
     (lambda xp, ans, x, order: x * xp.bessel_ratio(x, order + 1),),
-    jax="draft", saves="x", params=("order",), singular=True, integers="float", samples=samples.BESSEL_RATIO,
+    jax="draft", saves="x", singular=True, integers="float", samples=samples.BESSEL_RATIO,
 )  # fmt: skip
 # the derivative of exp(-x)*I(0) of that order at abs(x), but for the sign
 define(
     "bessel_mean", "elementwise", kernels.bessel_mean,
     (lambda xp, ans, x, order: -xp.sign(x) * xp.bessel_mean(x, order + 1),),
-    jax="draft", saves="x", params=("order",), integers="float",
+    jax="draft", saves="x", integers="float",
     samples=samples.BESSEL_MEAN,
 )  # fmt: skip
 
@@ -248,12 +248,12 @@ _bessel_ke = _bessel_scipy(
 _airy = define(
     "airy", "elementwise", lambda x, order: _scipy("special.airy_ai").airy(x)[order],
     (lambda xp, ans, x, order: x * xp.airy(x, 0) if order else xp.airy(x, 1),),
-    jax="host", saves="x", params=("order",), integers="float", samples=samples.AIRY,
+    jax="host", saves="x", integers="float", samples=samples.AIRY,
 )  # fmt: skip
 
 
 _sin_ratio = define(
     "sin_ratio", "elementwise", kernels.sin_ratio, (lambda xp, ans, x, order: xp.sin_ratio(x, order + 1),),
     jax="draft", saves="x",
-    params=("order",), display="Sinc", integers="float", samples=samples.sin_ratio,
+    display="Sinc", integers="float", samples=samples.sin_ratio,
 )  # fmt: skip
