@@ -143,35 +143,47 @@ def acosh_(input: Operand) -> Tensor:
 def adaptive_avg_pool1d(input: Operand, output_size: Any) -> Tensor:
     """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D."""
 
-def adaptive_max_pool1d(input: Operand, output_size: Any) -> tuple[Tensor, Tensor]: ...
+def adaptive_max_pool1d(input: Operand, output_size: Any) -> tuple[Tensor, Tensor]:
+    """(nn.functional.adaptive_max_pool1d, the places of the maxima)."""
 
-def add(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def add(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Elementwise `input + alpha * other` with broadcasting."""
 
-def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
 
-def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """input + value * tensor1 / tensor2 with broadcasting."""
 
-def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """input + value * tensor1 * tensor2 with broadcasting."""
 
-def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2)."""
 
-def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (mat @ vec)."""
 
 def addmv_(input: Operand, mat: Operand, vec: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
     """addmv() written into this tensor; returns it."""
 
-def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
 
-def adjoint(input: Operand) -> Tensor: ...
+def adjoint(input: Operand) -> Tensor:
+    """The last two dimensions exchanged, complex values conjugated."""
 
-def affine_grid_generator(theta: Operand, size: Dims, align_corners: builtins.bool) -> Tensor: ...
+def affine_grid_generator(theta: Operand, size: Dims, align_corners: builtins.bool) -> Tensor:
+    """nn.functional.affine_grid."""
 
 def alias_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what alias() shows."""
 
-def all(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def all(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
 
-def allclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: ...
+def allclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Whether isclose holds for every element."""
 
 def alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
@@ -179,17 +191,23 @@ def alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Te
 def alpha_dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train. This tensor itself is changed."""
 
-def amax(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def amax(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Largest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def amin(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def amin(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def aminmax(input: Operand, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> MinMax: ...
+def aminmax(input: Operand, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> MinMax:
+    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
 
-def angle(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def angle(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise argument of a complex number; pi for negative and 0 for other real ones, with derivative 0."""
 
-def any(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def any(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether any element is true (nonzero); of uint8, 1 or 0."""
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """start, start + step, .. before end: int64 for integers, else the default dtype."""
 
 def arccos(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise arc cosine."""
@@ -230,15 +248,20 @@ def arctanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def arctanh_(input: Operand) -> Tensor:
     """atanh() written into this tensor; returns it."""
 
-def argmax(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def argmax(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Index of the largest element along `dim`, or in the flattened tensor."""
 
-def argmin(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def argmin(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Index of the smallest element along `dim`, or in the flattened tensor."""
 
-def argsort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def argsort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
 
-def argwhere(input: Operand) -> Tensor: ...
+def argwhere(input: Operand) -> Tensor:
+    """Indices of the elements that are not zero, one row each."""
 
-def as_strided(input: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor: ...
+def as_strided(input: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor:
+    """A view of the memory block that input lies in, with any sizes, steps and start (in elements)."""
 
 def as_strided_(input: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor:
     """Turn this tensor into its as_strided(); returns it."""
@@ -246,11 +269,14 @@ def as_strided_(input: Operand, size: Dims, stride: Dims, storage_offset: builti
 def as_strided_copy(input: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what as_strided() shows."""
 
-def as_strided_scatter(input: Operand, src: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def as_strided_scatter(input: Operand, src: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """input with src in place of the elements that as_strided would show."""
 
-def as_tensor(data: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor: ...
+def as_tensor(data: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
 
-def asarray(obj: Any, *, dtype: DType | None = None, device: Device | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def asarray(obj: Any, *, dtype: DType | None = None, device: Device | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A leaf of the data: on the same memory where that is possible and copy is not True."""
 
 def asin(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise arc sine."""
@@ -279,30 +305,41 @@ def atanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def atanh_(input: Operand) -> Tensor:
     """atanh() written into this tensor; returns it."""
 
-def atleast_1d(*tensors: Operand | Sequence[Operand]) -> Tensor: ...
+def atleast_1d(*tensors: Operand | Sequence[Operand]) -> Tensor:
+    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
 
-def atleast_2d(*tensors: Operand | Sequence[Operand]) -> Tensor: ...
+def atleast_2d(*tensors: Operand | Sequence[Operand]) -> Tensor:
+    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
 
-def atleast_3d(*tensors: Operand | Sequence[Operand]) -> Tensor: ...
+def atleast_3d(*tensors: Operand | Sequence[Operand]) -> Tensor:
+    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
 
-def avg_pool1d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor: ...
+def avg_pool1d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
+    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
 
-def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * bmm(batch1, batch2)."""
 
-def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """1 - |2 t - 1| for t from 0 to 1: a triangle."""
 
-def batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor: ...
+def batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """nn.functional.batch_norm, weight and bias first; cudnn_enabled is of no effect."""
 
-def bernoulli(input: Operand, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def bernoulli(input: Operand, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probability given by each element, else 0."""
 
-def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand | None = None) -> Tensor: ...
+def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K)."""
 
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, pos_weight: Any = None, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.binary_cross_entropy_with_logits with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def bincount(input: Operand, weights: Operand | None = None, minlength: builtins.int = 0) -> Tensor: ...
+def bincount(input: Operand, weights: Operand | None = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
 
-def binomial(count: Any, prob: Any, generator: RandomGenerator | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def binomial(count: Any, prob: Any, generator: RandomGenerator | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient."""
 
 def bitwise_and(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise bitwise and."""
@@ -322,25 +359,35 @@ def bitwise_right_shift(input: Operand, other: Operand, *, out: Tensor | None = 
 def bitwise_xor(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise bitwise xor."""
 
-def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1."""
 
-def block_diag(*tensors: Operand | Sequence[Operand]) -> Tensor: ...
+def block_diag(*tensors: Operand | Sequence[Operand]) -> Tensor:
+    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
 
-def bmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def bmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
 
-def broadcast_shapes(*shapes: Any) -> Size: ...
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have together."""
 
-def broadcast_tensors(*tensors: Operand | Sequence[Operand]) -> tuple[Tensor, ...]: ...
+def broadcast_tensors(*tensors: Operand | Sequence[Operand]) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
 
-def broadcast_to(input: Operand, size: Dims) -> Tensor: ...
+def broadcast_to(input: Operand, size: Dims) -> Tensor:
+    """expand under NumPy's name."""
 
-def bucketize(input: Operand, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def bucketize(input: Operand, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it."""
 
-def cartesian_prod(*tensors: Operand | Sequence[Operand]) -> Tensor: ...
+def cartesian_prod(*tensors: Operand | Sequence[Operand]) -> Tensor:
+    """All combinations of one element from each vector, as rows; of one vector: the vector."""
 
-def cat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor: ...
+def cat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along an existing dimension, in their common dtype."""
 
-def cdist(x1: Operand, x2: Operand, p: builtins.float = 2.0, compute_mode: builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor: ...
+def cdist(x1: Operand, x2: Operand, p: builtins.float = 2.0, compute_mode: builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast."""
 
 def ceil(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise smallest integer not below input; its derivative is 0."""
@@ -348,64 +395,86 @@ def ceil(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def ceil_(input: Operand) -> Tensor:
     """ceil() written into this tensor; returns it."""
 
-def celu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor: ...
+def celu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input / alpha) - 1)."""
 
-def celu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor: ...
+def celu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
+    """celu written into input."""
 
-def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor: ...
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
+    """linalg.multi_dot of the matrices, given one by one."""
 
-def channel_shuffle(input: Operand, groups: builtins.int) -> Tensor: ...
+def channel_shuffle(input: Operand, groups: builtins.int) -> Tensor:
+    """(N, C, *) with the channels of the groups taken in turn."""
 
-def cholesky(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """linalg.cholesky under its older name."""
 
-def cholesky_inverse(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_inverse(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of A for its Cholesky factor."""
 
-def cholesky_solve(input: Operand, L: Any, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_solve(input: Operand, L: Any, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
 
-def chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
-def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
 
 def clamp_(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """clamp() written into this tensor; returns it."""
 
-def clamp_max(input: Operand, max: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def clamp_max(input: Operand, max: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Each element at most `max`."""
 
 def clamp_max_(input: Operand, max: Operand) -> Tensor:
     """clamp_max() written into this tensor; returns it."""
 
-def clamp_min(input: Operand, min: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def clamp_min(input: Operand, min: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Each element at least `min`."""
 
 def clamp_min_(input: Operand, min: Operand) -> Tensor:
     """clamp_min() written into this tensor; returns it."""
 
-def clear_autocast_cache() -> None: ...
+def clear_autocast_cache() -> None:
+    """No effect: casts of parameters are not cached."""
 
-def clip(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def clip(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
 
 def clip_(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """clamp() written into this tensor; returns it."""
 
-def clone(input: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor: ...
+def clone(input: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """A recorded copy."""
 
-def column_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def column_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
 
-def combinations(input: Operand, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor: ...
+def combinations(input: Operand, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+    """All combinations of r elements of a vector, as rows."""
 
-def complex(real: Any, imag: Any, *, out: Tensor | None = None) -> Tensor: ...
+def complex(real: Any, imag: Any, *, out: Tensor | None = None) -> Tensor:
+    """The complex tensor of two parts of one real dtype, which broadcast."""
 
-def concat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor: ...
+def concat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along an existing dimension, in their common dtype."""
 
-def concatenate(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor: ...
+def concatenate(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along an existing dimension, in their common dtype."""
 
-def conj(input: Operand) -> Tensor: ...
+def conj(input: Operand) -> Tensor:
+    """Elementwise complex conjugate; a real tensor is given back as it is."""
 
-def conj_physical(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def conj_physical(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
 
 def conj_physical_(input: Operand) -> Tensor:
     """conj_physical() written into this tensor; returns it."""
 
-def constant_pad_nd(input: Operand, pad: Any, value: Operand = 0) -> Tensor: ...
+def constant_pad_nd(input: Operand, pad: Any, value: Operand = 0) -> Tensor:
+    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one .."""
 
 def conv1d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, dilation: Dims = 1, groups: builtins.int = 1) -> Tensor:
     """1-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
@@ -416,7 +485,8 @@ def conv2d(input: Operand, weight: Operand, bias: Operand | None = None, stride:
 def conv3d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, dilation: Dims = 1, groups: builtins.int = 1) -> Tensor:
     """3-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
 
-def conv_tbc(input: Operand, weight: Operand, bias: Operand | None, pad: builtins.int = 0) -> Tensor: ...
+def conv_tbc(input: Operand, weight: Operand, bias: Operand | None, pad: builtins.int = 0) -> Tensor:
+    """conv1d of (time, batch, channels) with weight (width, channels, outputs) and bias (outputs,)."""
 
 def conv_transpose1d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Dims = 1) -> Tensor:
     """1-D transposed convolution: the derivative of conv1d by its input."""
@@ -427,12 +497,14 @@ def conv_transpose2d(input: Operand, weight: Operand, bias: Operand | None = Non
 def conv_transpose3d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Dims = 1) -> Tensor:
     """3-D transposed convolution: the derivative of conv3d by its input."""
 
-def convolution(input: Operand, weight: Operand, bias: Operand | None, stride: Dims, padding: Dims | builtins.str, dilation: Dims, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor: ...
+def convolution(input: Operand, weight: Operand, bias: Operand | None, stride: Dims, padding: Dims | builtins.str, dilation: Dims, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor:
+    """conv1d, conv2d or conv3d, by the dimensions of weight, or their transposes."""
 
 def copysign(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise size of input with the sign of other."""
 
-def corrcoef(input: Operand) -> Tensor: ...
+def corrcoef(input: Operand) -> Tensor:
+    """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
 
 def cos(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise cosine."""
@@ -449,26 +521,35 @@ def cosh_(input: Operand) -> Tensor:
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.cosine_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def cosine_similarity(x1: Operand, x2: Operand, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor: ...
+def cosine_similarity(x1: Operand, x2: Operand, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
 
-def count_nonzero(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor: ...
+def count_nonzero(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
+    """Number of elements that are not zero."""
 
-def cov(input: Operand, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor: ...
+def cov(input: Operand, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance."""
 
-def cross(input: Operand, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def cross(input: Operand, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.int = 0, zero_infinity: builtins.bool = False) -> Tensor:
     """nn.functional.ctc_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def cummax(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def cummax(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
 
-def cummin(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def cummin(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
-def cumprod(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def cumprod(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """Running product along `dim`; no division, so zeros are harmless at any order."""
 
-def cumsum(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def cumsum(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """Running sum along `dim`; integers and bools give int64."""
 
-def cumulative_trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor: ...
+def cumulative_trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
+    """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
 
 def deg2rad(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise angle in radians of one in degrees."""
@@ -476,40 +557,53 @@ def deg2rad(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def deg2rad_(input: Operand) -> Tensor:
     """deg2rad() written into this tensor; returns it."""
 
-def det(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def det(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """linalg.det."""
 
-def detach(input: Operand) -> Tensor: ...
+def detach(input: Operand) -> Tensor:
+    """The same memory without history."""
 
-def detach_(self: Any) -> Tensor: ...
+def detach_(self: Any) -> Tensor:
+    """Forget the history of this tensor; returns itself."""
 
 def detach_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what detach() shows."""
 
-def diag(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def diag(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
 
-def diag_embed(input: Operand, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor: ...
+def diag_embed(input: Operand, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    """Matrices with the last dimension of input on their diagonal."""
 
-def diagflat(input: Operand, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def diagflat(input: Operand, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The matrix with input's elements, in order, on a diagonal."""
 
-def diagonal(input: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor: ...
+def diagonal(input: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
 
 def diagonal_copy(input: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """A copy of what diagonal() shows."""
 
-def diagonal_scatter(input: Operand, src: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor: ...
+def diagonal_scatter(input: Operand, src: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """input with src in place of a diagonal."""
 
-def diff(input: Operand, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def diff(input: Operand, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
 
 def digamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise derivative of lgamma."""
 
-def dist(input: Operand, other: Operand, p: builtins.float = 2) -> Tensor: ...
+def dist(input: Operand, other: Operand, p: builtins.float = 2) -> Tensor:
+    """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
 
-def div(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor: ...
+def div(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
-def divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor: ...
+def divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
-def dot(input: Operand, tensor: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def dot(input: Operand, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Inner product of two vectors, without conjugation."""
 
 def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train."""
@@ -517,32 +611,41 @@ def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
 def dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
 
-def dsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+def dsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the third dimension; a number of parts must divide its size."""
 
-def dstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def dstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
 
 def eig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
 
-def einsum(equation: Any, *operands: Any) -> Tensor: ...
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sum of products of the operands' elements over the labels that the output does not name."""
 
-def embedding(weight: Operand, indices: Any, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor: ...
+def embedding(weight: Operand, indices: Any, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
+    """nn.functional.embedding, weight first; a negative padding_idx stands for none."""
 
-def embedding_renorm_(input: Operand, indices: Any, max_norm: builtins.float, norm_type: builtins.float) -> Tensor: ...
+def embedding_renorm_(input: Operand, indices: Any, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
+    """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place."""
 
-def empty(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def empty(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Uninitialised memory of the given sizes."""
 
 def empty_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """empty of input's shape and dtype."""
 
-def empty_permuted(size: Dims, physical_layout: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def empty_permuted(size: Dims, physical_layout: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
 
-def empty_strided(size: Dims, stride: Dims, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def empty_strided(size: Dims, stride: Dims, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Uninitialised memory with the given sizes and steps (in elements)."""
 
 def eq(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
 
-def equal(input: Operand, other: Operand) -> builtins.bool: ...
+def equal(input: Operand, other: Operand) -> builtins.bool:
+    """Whether both tensors have one shape and the same elements."""
 
 def erf(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise error function."""
@@ -580,7 +683,8 @@ def expm1(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def expm1_(input: Operand) -> Tensor:
     """expm1() written into this tensor; returns it."""
 
-def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Identity matrix."""
 
 def feature_alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Whole channels set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
@@ -594,9 +698,11 @@ def feature_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> 
 def feature_dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Whole channels set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
 
-def fill(input: Operand, value: Operand) -> Tensor: ...
+def fill(input: Operand, value: Operand) -> Tensor:
+    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
 
-def fill_(input: Operand, value: Operand) -> Tensor: ...
+def fill_(input: Operand, value: Operand) -> Tensor:
+    """input overwritten with a number or 0-dim tensor, in place."""
 
 def fix(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise integer part; its derivative is 0."""
@@ -604,15 +710,20 @@ def fix(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def fix_(input: Operand) -> Tensor:
     """trunc() written into this tensor; returns it."""
 
-def flatten(input: Operand, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor: ...
+def flatten(input: Operand, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+    """Dimensions start_dim to end_dim merged into one."""
 
-def flip(input: Operand, *places: Any, dims: Dims | None = None) -> Tensor: ...
+def flip(input: Operand, *places: Any, dims: Dims | None = None) -> Tensor:
+    """Elements in reverse order along the given dimensions (a copy)."""
 
-def fliplr(input: Operand) -> Tensor: ...
+def fliplr(input: Operand) -> Tensor:
+    """Columns in reverse order (a copy)."""
 
-def flipud(input: Operand) -> Tensor: ...
+def flipud(input: Operand) -> Tensor:
+    """Rows in reverse order (a copy)."""
 
-def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
 
 def floor(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise largest integer not above input; its derivative is 0."""
@@ -620,7 +731,8 @@ def floor(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def floor_(input: Operand) -> Tensor:
     """floor() written into this tensor; returns it."""
 
-def floor_divide(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def floor_divide(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise quotient rounded down; its derivative is 0."""
 
 def fmax(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative."""
@@ -637,21 +749,29 @@ def frac(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def frac_(input: Operand) -> Tensor:
     """frac() written into this tensor; returns it."""
 
-def frexp(input: Operand, *, out: Sequence[Tensor] | None = None) -> MantissaExponent: ...
+def frexp(input: Operand, *, out: Sequence[Tensor] | None = None) -> MantissaExponent:
+    """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
 
-def frobenius_norm(input: Operand, dim: Dims, keepdim: builtins.bool = False) -> Tensor: ...
+def frobenius_norm(input: Operand, dim: Dims, keepdim: builtins.bool = False) -> Tensor:
+    """Square root of the sum of squares over the given dimensions."""
 
-def from_dlpack(ext_tensor: Any) -> Tensor: ...
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
 
-def from_numpy(ndarray: Any) -> Tensor: ...
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
 
-def frombuffer(buffer: Any, *, dtype: DType, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor: ...
+def frombuffer(buffer: Any, *, dtype: DType, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor:
+    """A vector on the memory of a Python buffer, from a byte offset on."""
 
-def full(size: Dims, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def full(size: Dims, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """The value repeated to the given sizes, in its own dtype."""
 
-def full_like(input: Operand, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def full_like(input: Operand, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """The value repeated to input's shape, in input's dtype."""
 
-def gather(input: Operand, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def gather(input: Operand, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
 
 def gcd(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise greatest common divisor of integers."""
@@ -662,23 +782,32 @@ def gcd_(input: Operand, other: Operand) -> Tensor:
 def ge(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
 
-def geqrf(input: Operand, *, out: Sequence[Tensor] | None = None) -> ATau: ...
+def geqrf(input: Operand, *, out: Sequence[Tensor] | None = None) -> ATau:
+    """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr)."""
 
-def ger(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def ger(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Outer product of two vectors."""
 
-def get_autocast_cpu_dtype() -> dtype: ...
+def get_autocast_cpu_dtype() -> dtype:
+    """get_autocast_dtype("cpu")."""
 
-def get_autocast_dtype(device_type: builtins.str) -> dtype: ...
+def get_autocast_dtype(device_type: builtins.str) -> dtype:
+    """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda"."""
 
-def get_autocast_gpu_dtype() -> dtype: ...
+def get_autocast_gpu_dtype() -> dtype:
+    """get_autocast_dtype("cuda")."""
 
-def get_default_device() -> device: ...
+def get_default_device() -> device:
+    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
 
-def get_device(input: Operand) -> builtins.int: ...
+def get_device(input: Operand) -> builtins.int:
+    """The number of its device; of the CPU -1."""
 
-def get_rng_state() -> Tensor: ...
+def get_rng_state() -> Tensor:
+    """State of the default generator, as a uint8 tensor."""
 
-def gradient(input: Operand, *, spacing: Any = None, dim: Dims | None = None, edge_order: builtins.int = 1) -> tuple[Tensor, ...]: ...
+def gradient(input: Operand, *, spacing: Any = None, dim: Dims | None = None, edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+    """Derivatives along each of the dimensions by differences of neighbours, of second order within."""
 
 def greater(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
@@ -686,13 +815,17 @@ def greater(input: Operand, other: Operand, *, out: Tensor | None = None) -> Ten
 def greater_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
 
-def grid_sampler(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor: ...
+def grid_sampler(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
 
-def grid_sampler_2d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor: ...
+def grid_sampler_2d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
 
-def grid_sampler_3d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor: ...
+def grid_sampler_3d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
 
-def group_norm(input: Operand, num_groups: builtins.int, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor: ...
+def group_norm(input: Operand, num_groups: builtins.int, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor:
+    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias."""
 
 def gru(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """Layers of kind gru on sequences of one length, or packed ones: (outputs, final h)."""
@@ -703,26 +836,35 @@ def gru_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operan
 def gt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
 
-def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """alpha - beta cos(2 pi t) for t from 0 to 1."""
 
-def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """(1 - cos(2 pi t)) / 2 for t from 0 to 1."""
 
-def hardshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor: ...
+def hardshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
+    """input where it is outside [-lambd, lambd], else 0."""
 
-def heaviside(input: Operand, values: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def heaviside(input: Operand, values: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
 
 def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.hinge_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def histc(input: Operand, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor: ...
+def histc(input: Operand, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+    """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
 
-def histogram(input: Operand, bins: Any, *, range: Any = None, weight: Operand | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> HistBinEdges: ...
+def histogram(input: Operand, bins: Any, *, range: Any = None, weight: Operand | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> HistBinEdges:
+    """(hist, bin_edges): number, or total weight, of the elements in each bin."""
 
-def histogramdd(input: Operand, bins: Any, range: Any = None, weight: Operand | None = None, density: builtins.bool = False) -> HistBinEdges: ...
+def histogramdd(input: Operand, bins: Any, range: Any = None, weight: Operand | None = None, density: builtins.bool = False) -> HistBinEdges:
+    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions."""
 
-def hsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+def hsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
 
-def hstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def hstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along their second dimension, or their only one."""
 
 def hypot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise sqrt(input**2 + other**2)."""
@@ -733,67 +875,95 @@ def i0(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def i0_(input: Operand) -> Tensor:
     """i0() written into this tensor; returns it."""
 
-def igamma(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def igamma(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
 
-def igammac(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def igammac(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 
-def imag(input: Operand) -> Tensor: ...
+def imag(input: Operand) -> Tensor:
+    """The imaginary part of a complex tensor, a view."""
 
-def index_add(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def index_add(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with alpha * source's slices added at a 1-D index along `dim`."""
 
-def index_copy(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def index_copy(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with source's slices written at a 1-D index along `dim`."""
 
-def index_fill(input: Operand, dim: builtins.int, index: Operand, value: Operand, *, axis: Dims | None = None) -> Tensor: ...
+def index_fill(input: Operand, dim: builtins.int, index: Operand, value: Operand, *, axis: Dims | None = None) -> Tensor:
+    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
 
-def index_put(input: Operand, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor: ...
+def index_put(input: Operand, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor:
+    """input with values written (or added) at the advanced index."""
 
 def index_put_(input: Operand, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor:
     """index_put() written into this tensor; returns it."""
 
-def index_reduce(input: Operand, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def index_reduce(input: Operand, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with the slices of source reduced into it at a 1-D index along `dim`."""
 
-def index_select(input: Operand, dim: builtins.int, index: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def index_select(input: Operand, dim: builtins.int, index: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """Slices of input along `dim` in the order of a 1-D index."""
 
-def initial_seed() -> builtins.int: ...
+def initial_seed() -> builtins.int:
+    """The last seed of the default generator."""
 
-def inner(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def inner(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
 
-def instance_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor: ...
+def instance_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """nn.functional.instance_norm, weight and bias first; cudnn_enabled is of no effect."""
 
-def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """linalg.inv."""
 
-def is_autocast_cache_enabled() -> builtins.bool: ...
+def is_autocast_cache_enabled() -> builtins.bool:
+    """False: casts of parameters are not cached."""
 
-def is_autocast_cpu_enabled() -> builtins.bool: ...
+def is_autocast_cpu_enabled() -> builtins.bool:
+    """Whether CPU autocast is active."""
 
-def is_autocast_enabled(device_type: builtins.str = 'cuda') -> builtins.bool: ...
+def is_autocast_enabled(device_type: builtins.str = 'cuda') -> builtins.bool:
+    """Whether autocast is active for a device type; always False for "cuda"."""
 
-def is_complex(input: Operand) -> builtins.bool: ...
+def is_complex(input: Operand) -> builtins.bool:
+    """Whether the dtype is complex."""
 
-def is_conj(input: Operand) -> builtins.bool: ...
+def is_conj(input: Operand) -> builtins.bool:
+    """Whether a conjugation is pending: never."""
 
-def is_floating_point(input: Operand) -> builtins.bool: ...
+def is_floating_point(input: Operand) -> builtins.bool:
+    """Whether the dtype is a real floating-point one."""
 
-def is_inference(input: Tensor) -> builtins.bool: ...
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
 
-def is_neg(input: Operand) -> builtins.bool: ...
+def is_neg(input: Operand) -> builtins.bool:
+    """Whether a negation is pending: never."""
 
-def is_nonzero(input: Operand) -> builtins.bool: ...
+def is_nonzero(input: Operand) -> builtins.bool:
+    """Whether the one element is not 0."""
 
-def is_same_size(input: Operand, other: Operand) -> builtins.bool: ...
+def is_same_size(input: Operand, other: Operand) -> builtins.bool:
+    """Whether two tensors have one shape."""
 
-def is_signed(input: Operand) -> builtins.bool: ...
+def is_signed(input: Operand) -> builtins.bool:
+    """Whether the dtype has negative numbers."""
 
-def is_storage(obj: object) -> builtins.bool: ...
+def is_storage(obj: object) -> builtins.bool:
+    """Whether obj is a storage."""
 
-def is_tensor(obj: object) -> builtins.bool: ...
+def is_tensor(obj: object) -> builtins.bool:
+    """Whether obj is a Tensor."""
 
-def isclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor: ...
+def isclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
+    """Elementwise |input - other| <= atol + rtol * |other|."""
 
 def isfinite(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is finite."""
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor: ...
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor:
+    """Whether each element is among the test elements."""
 
 def isinf(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is infinite."""
@@ -810,17 +980,23 @@ def isposinf(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def isreal(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether each element has an imaginary part of 0."""
 
-def istft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor: ...
+def istft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+    """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows."""
 
-def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
 
-def kl_div(input: Operand, target: Operand, reduction: builtins.int = 0, *, log_target: builtins.bool = False) -> Tensor: ...
+def kl_div(input: Operand, target: Operand, reduction: builtins.int = 0, *, log_target: builtins.bool = False) -> Tensor:
+    """nn.functional.kl_div with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def kron(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def kron(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Kronecker product: blocks input[i, j, ..] * other."""
 
-def kthvalue(input: Operand, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def kthvalue(input: Operand, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
 
-def layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor: ...
+def layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor:
+    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias."""
 
 def lcm(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise least common multiple of integers."""
@@ -828,7 +1004,8 @@ def lcm(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
 def lcm_(input: Operand, other: Operand) -> Tensor:
     """lcm() written into this tensor; returns it."""
 
-def ldexp(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def ldexp(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise input * 2**other."""
 
 def ldexp_(input: Operand, other: Operand) -> Tensor:
     """ldexp() written into this tensor; returns it."""
@@ -836,7 +1013,8 @@ def ldexp_(input: Operand, other: Operand) -> Tensor:
 def le(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
 
-def lerp(input: Operand, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def lerp(input: Operand, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor:
+    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
 
 def less(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
@@ -847,7 +1025,8 @@ def less_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> 
 def lgamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(abs(Gamma(input)))."""
 
-def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """`steps` values from start to end, both included, evenly spaced."""
 
 def log(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise natural logarithm."""
@@ -873,7 +1052,8 @@ def log2_(input: Operand) -> Tensor:
 def log_(input: Operand) -> Tensor:
     """log() written into this tensor; returns it."""
 
-def log_softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor: ...
+def log_softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
+    """log(softmax(input)) along `dim`, without cancellation."""
 
 def logaddexp(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2."""
@@ -881,9 +1061,11 @@ def logaddexp(input: Operand, other: Operand, *, out: Tensor | None = None) -> T
 def logaddexp2(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2."""
 
-def logcumsumexp(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def logcumsumexp(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
 
-def logdet(input: Operand) -> Tensor: ...
+def logdet(input: Operand) -> Tensor:
+    """Logarithm of the determinant of square matrices; nan where a real one is negative."""
 
 def logical_and(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logical and."""
@@ -897,19 +1079,23 @@ def logical_or(input: Operand, other: Operand, *, out: Tensor | None = None) -> 
 def logical_xor(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logical xor."""
 
-def logit(input: Operand, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def logit(input: Operand, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
 
 def logit_(input: Operand, eps: builtins.float | None = None) -> Tensor:
     """logit() written into this tensor; returns it."""
 
-def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """base to the power of `steps` evenly spaced values from start to end."""
 
-def logsumexp(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def logsumexp(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """log(sum(exp(input))) over the given dimensions, without overflow."""
 
 def lstm(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """Layers of kind lstm on sequences of one length, or packed ones: (outputs, final h, final c)."""
 
-def lstm_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> tuple[Tensor, Tensor]: ...
+def lstm_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> tuple[Tensor, Tensor]:
+    """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o."""
 
 def lstsq(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
@@ -918,32 +1104,42 @@ def lt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
 
 @overload
-def lu(input: Operand, pivot: builtins.bool = True, get_infos: Literal[False] = False, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+def lu(input: Operand, pivot: builtins.bool = True, get_infos: Literal[False] = False, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, *, get_infos: Literal[True], out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Tensor | None = None) -> tuple[Tensor, ...]: ...
 
-def lu_solve(input: Operand, LU_data: Any, LU_pivots: Any, *, out: Tensor | None = None) -> Tensor: ...
+def lu_solve(input: Operand, LU_data: Any, LU_pivots: Any, *, out: Tensor | None = None) -> Tensor:
+    """linalg.lu_solve under its older name."""
 
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> PLU: ...
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> PLU:
+    """(P, L, U) of the packed factors that linalg.lu_factor gives; what is not asked for is empty."""
 
-def manual_seed(seed: builtins.int) -> Generator: ...
+def manual_seed(seed: builtins.int) -> Generator:
+    """Seed the default generator and return it: PyTorch's CPU streams follow."""
 
 def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.margin_ranking_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor: ...
+def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
+    """input with a number or 0-dim tensor where mask is true."""
 
-def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor: ...
+def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
+    """input with the elements of source, in order, where mask is true."""
 
-def masked_select(input: Operand, mask: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def masked_select(input: Operand, mask: Operand, *, out: Tensor | None = None) -> Tensor:
+    """1-D tensor of the elements where mask is true."""
 
-def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
 
-def matrix_exp(input: Operand) -> Tensor: ...
+def matrix_exp(input: Operand) -> Tensor:
+    """Exponential of square matrices."""
 
-def matrix_power(input: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_power(input: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """linalg.matrix_power."""
 
 def matrix_rank(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. Use linalg.matrix_rank."""
@@ -988,16 +1184,19 @@ def max_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, pa
 def maximum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise larger value; at a tie each side has derivative 1/2."""
 
-def mean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor: ...
+def mean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Mean over the given dimensions, or all; floating point only."""
 
 @overload
-def median(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def median(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 @overload
 def median(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
 def median(input: Operand, *, keepdim: builtins.bool = False, axis: builtins.int, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 
-def meshgrid(*tensors: Operand | Sequence[Operand], indexing: builtins.str | None = None) -> tuple[Tensor, ...]: ...
+def meshgrid(*tensors: Operand | Sequence[Operand], indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
+    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
 
 @overload
 def min(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
@@ -1012,62 +1211,82 @@ def min(input: Operand, dim: Tensor, keepdim: builtins.bool = False, *, keepdims
 def minimum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise smaller value; at a tie each side has derivative 1/2."""
 
-def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product of two matrices."""
 
-def mode(input: Operand, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def mode(input: Operand, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
 
-def moveaxis(input: Operand, source: Operand, destination: Any) -> Tensor: ...
+def moveaxis(input: Operand, source: Operand, destination: Any) -> Tensor:
+    """movedim under NumPy's name."""
 
-def movedim(input: Operand, source: Operand, destination: Any) -> Tensor: ...
+def movedim(input: Operand, source: Operand, destination: Any) -> Tensor:
+    """Dimensions moved from source to destination, the others in order."""
 
-def msort(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def msort(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """The elements in order along the first dimension."""
 
 def mul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise product with broadcasting."""
 
-def multinomial(input: Operand, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def multinomial(input: Operand, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Indices drawn with probabilities proportional to input's rows."""
 
 def multiply(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise product with broadcasting."""
 
-def mv(input: Operand, vec: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def mv(input: Operand, vec: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product of a matrix and a vector."""
 
-def mvlgamma(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor: ...
+def mvlgamma(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise logarithm of the multivariate gamma function of dimension p."""
 
-def nan_to_num(input: Operand, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def nan_to_num(input: Operand, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
 
 def nan_to_num_(input: Operand, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """nan_to_num() written into this tensor; returns it."""
 
-def nanmean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def nanmean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Mean of the elements that are not nan over the given dimensions, or all."""
 
 @overload
-def nanmedian(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def nanmedian(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """`median` of the elements that are not nan."""
 @overload
 def nanmedian(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
 def nanmedian(input: Operand, *, keepdim: builtins.bool = False, axis: builtins.int, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 
-def nanquantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def nanquantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """`quantile` of the elements that are not nan."""
 
-def nansum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def nansum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Sum of the elements that are not nan over the given dimensions, or all."""
 
-def narrow(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor: ...
+def narrow(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor:
+    """A view of `length` elements along `dim` from `start`."""
 
 def narrow_copy(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what narrow() shows."""
 
-def native_batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]: ...
+def native_batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
 
-def native_channel_shuffle(input: Operand, groups: builtins.int) -> Tensor: ...
+def native_channel_shuffle(input: Operand, groups: builtins.int) -> Tensor:
+    """(N, C, *) with the channels of the groups taken in turn."""
 
-def native_dropout(input: Operand, p: builtins.float, train: builtins.bool | None) -> tuple[Tensor, Tensor]: ...
+def native_dropout(input: Operand, p: builtins.float, train: builtins.bool | None) -> tuple[Tensor, Tensor]:
+    """(dropout(input, p, train), the mask of the elements that are kept)."""
 
-def native_dropout_backward(grad_output: Any, mask: Operand, scale: builtins.float) -> Tensor: ...
+def native_dropout_backward(grad_output: Any, mask: Operand, scale: builtins.float) -> Tensor:
+    """grad_output * mask * scale."""
 
-def native_group_norm(input: Operand, weight: Operand | None, bias: Operand | None, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]: ...
+def native_group_norm(input: Operand, weight: Operand | None, bias: Operand | None, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
 
-def native_layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None, bias: Operand | None, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]: ...
+def native_layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None, bias: Operand | None, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
 
 def ne(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
@@ -1088,77 +1307,105 @@ def nextafter(input: Operand, other: Operand, *, out: Tensor | None = None) -> T
     """Elementwise next number after input towards other."""
 
 @overload
-def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[False] = False) -> Tensor: ...
+def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[False] = False) -> Tensor:
+    """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]: ...
 
-def nonzero_static(input: Operand, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor: ...
+def nonzero_static(input: Operand, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
 
-def norm(input: Operand, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def norm(input: Operand, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
-def norm_except_dim(v: Any, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor: ...
+def norm_except_dim(v: Any, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The `pow`-norm over all dimensions but one, which are kept with size 1; dim -1: over all dimensions."""
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Dims | None = None, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Dims | None = None, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
 
 def not_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
 
-def nuclear_norm(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False) -> Tensor: ...
+def nuclear_norm(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False) -> Tensor:
+    """Sum of the singular values of the matrices in two dimensions, the only ones unless given."""
 
-def numel(input: Operand) -> builtins.int: ...
+def numel(input: Operand) -> builtins.int:
+    """Number of elements."""
 
-def ones(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def ones(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Ones of the given sizes."""
 
 def ones_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """ones of input's shape and dtype."""
 
-def orgqr(input: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def orgqr(input: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor:
+    """linalg.householder_product."""
 
-def ormqr(input: Operand, tau: Operand, other: Operand, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def ormqr(input: Operand, tau: Operand, other: Operand, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
 
-def outer(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def outer(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Outer product of two vectors."""
 
-def pairwise_distance(x1: Operand, x2: Operand, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor: ...
+def pairwise_distance(x1: Operand, x2: Operand, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
+    """p-norm of x1 - x2 + eps along the last dimension."""
 
-def pca_lowrank(A: Operand, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]: ...
+def pca_lowrank(A: Operand, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
 
-def pdist(input: Operand, p: builtins.float = 2.0) -> Tensor: ...
+def pdist(input: Operand, p: builtins.float = 2.0) -> Tensor:
+    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1)."""
 
-def permute(input: Operand, *order: Any, dims: Dims | None = None) -> Tensor: ...
+def permute(input: Operand, *order: Any, dims: Dims | None = None) -> Tensor:
+    """Dimensions in the given order."""
 
 def permute_copy(input: Operand, *order: Any, dims: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what permute() shows."""
 
-def pinverse(input: Operand, rcond: builtins.float = 1e-15) -> Tensor: ...
+def pinverse(input: Operand, rcond: builtins.float = 1e-15) -> Tensor:
+    """linalg.pinv with a relative tolerance."""
 
-def pixel_shuffle(input: Operand, upscale_factor: builtins.int) -> Tensor: ...
+def pixel_shuffle(input: Operand, upscale_factor: builtins.int) -> Tensor:
+    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
 
-def pixel_unshuffle(input: Operand, downscale_factor: builtins.int) -> Tensor: ...
+def pixel_unshuffle(input: Operand, downscale_factor: builtins.int) -> Tensor:
+    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
 
-def poisson(input: Operand, generator: RandomGenerator | None = None) -> Tensor: ...
+def poisson(input: Operand, generator: RandomGenerator | None = None) -> Tensor:
+    """Poisson numbers of the rates given by each element."""
 
 def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.poisson_nll_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def polar(abs: Any, angle: Any, *, out: Tensor | None = None) -> Tensor: ...
+def polar(abs: Any, angle: Any, *, out: Tensor | None = None) -> Tensor:
+    """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
 
-def polygamma(n: builtins.int, input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def polygamma(n: builtins.int, input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise derivative of order n of digamma, for any n >= 0."""
 
-def positive(input: Operand) -> Tensor: ...
+def positive(input: Operand) -> Tensor:
+    """The tensor itself."""
 
-def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
 
-def prelu(input: Operand, weight: Operand) -> Tensor: ...
+def prelu(input: Operand, weight: Operand) -> Tensor:
+    """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1)."""
 
-def prod(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def prod(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
 
-def put(input: Operand, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor: ...
+def put(input: Operand, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor:
+    """input with source's elements written (or added) at any indices of the flattened tensor."""
 
-def qr(input: Operand, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> QR: ...
+def qr(input: Operand, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> QR:
+    """linalg.qr under its older name: reduced, or complete for some=False."""
 
-def quantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def quantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones."""
 
 def rad2deg(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise angle in degrees of one in radians."""
@@ -1166,25 +1413,35 @@ def rad2deg(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def rad2deg_(input: Operand) -> Tensor:
     """rad2deg() written into this tensor; returns it."""
 
-def rand(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def rand(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Uniform on [0, 1)."""
 
-def rand_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def rand_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
 
-def randint(*args: Any, size: Dims | None = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def randint(*args: Any, size: Dims | None = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
 
-def randint_like(input: Operand, *args: Any, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def randint_like(input: Operand, *args: Any, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
 
-def randn(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def randn(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Standard normal."""
 
-def randn_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def randn_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Standard normal of input's shape, dtype and memory layout."""
 
-def randperm(n: builtins.int, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def randperm(n: builtins.int, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """A random permutation of 0 .. n-1."""
 
-def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
 
-def ravel(input: Operand) -> Tensor: ...
+def ravel(input: Operand) -> Tensor:
+    """All elements in one dimension."""
 
-def real(input: Operand) -> Tensor: ...
+def real(input: Operand) -> Tensor:
+    """The real part, a view; a real tensor is given back as it is."""
 
 def reciprocal(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise 1 / input."""
@@ -1195,26 +1452,35 @@ def reciprocal_(input: Operand) -> Tensor:
 def relu(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise max(input, 0); its derivative at 0 is 0."""
 
-def relu_(input: Operand) -> Tensor: ...
+def relu_(input: Operand) -> Tensor:
+    """relu written into input."""
 
 def remainder(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise remainder with the divisor's sign (Python's %)."""
 
-def renorm(input: Operand, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor: ...
+def renorm(input: Operand, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
 
-def repeat_interleave(input: Operand, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Dims | None = None) -> Tensor: ...
+def repeat_interleave(input: Operand, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Dims | None = None) -> Tensor:
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
-def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor: ...
+def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor:
+    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
-def resize_as_(self: Any, other: Operand) -> Tensor: ...
+def resize_as_(self: Any, other: Operand) -> Tensor:
+    """resize_ to other's shape."""
 
-def resolve_conj(input: Operand) -> Tensor: ...
+def resolve_conj(input: Operand) -> Tensor:
+    """The tensor itself: no conjugation is pending here."""
 
-def resolve_neg(input: Operand) -> Tensor: ...
+def resolve_neg(input: Operand) -> Tensor:
+    """The tensor itself: no negation is pending here."""
 
-def result_type(tensor1: Operand, tensor2: Operand) -> dtype: ...
+def result_type(tensor1: Operand, tensor2: Operand) -> dtype:
+    """The dtype of an operation over two tensors or numbers."""
 
-def rms_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, eps: builtins.float | None = None) -> Tensor: ...
+def rms_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, eps: builtins.float | None = None) -> Tensor:
+    """input over the root of the mean of its squares along the last dimensions, times weight."""
 
 def rnn_relu(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """Layers of kind rnn_relu on sequences of one length, or packed ones: (outputs, final h)."""
@@ -1228,20 +1494,26 @@ def rnn_tanh(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 def rnn_tanh_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
     """One step of tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width)."""
 
-def roll(input: Operand, shifts: Any, dims: Dims | None = None) -> Tensor: ...
+def roll(input: Operand, shifts: Any, dims: Dims | None = None) -> Tensor:
+    """Elements shifted around along dimensions; without dims over the flattened tensor."""
 
-def rot90(input: Operand, k: builtins.int = 1, dims: Dims = ...) -> Tensor: ...
+def rot90(input: Operand, k: builtins.int = 1, dims: Dims = ...) -> Tensor:
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
-def round(input: Operand, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor: ...
+def round(input: Operand, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
 
 def round_(input: Operand, *, decimals: builtins.int = 0) -> Tensor:
     """round() written into this tensor; returns it."""
 
-def row_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def row_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along their first dimension, vectors as rows."""
 
-def rrelu(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor: ...
+def rrelu(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else input times a slope: drawn from [lower, upper) if training, else their middle."""
 
-def rrelu_(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor: ...
+def rrelu_(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor:
+    """rrelu written into input."""
 
 def rsqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise 1 / sqrt(input)."""
@@ -1249,38 +1521,53 @@ def rsqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def rsqrt_(input: Operand) -> Tensor:
     """rsqrt() written into this tensor; returns it."""
 
-def rsub(input: Operand, other: Operand, *, alpha: builtins.float = 1) -> Tensor: ...
+def rsub(input: Operand, other: Operand, *, alpha: builtins.float = 1) -> Tensor:
+    """Elementwise `other - alpha * input` with broadcasting."""
 
-def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """A number as a 0-dim tensor of the default dtype."""
 
-def scatter(input: Operand, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def scatter(input: Operand, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there."""
 
-def scatter_add(input: Operand, dim: builtins.int, index: Operand, src: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def scatter_add(input: Operand, dim: builtins.int, index: Operand, src: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with src added at index along `dim`; repeated indices add up."""
 
-def scatter_reduce(input: Operand, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def scatter_reduce(input: Operand, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with the values of src reduced into it at index along `dim`."""
 
-def searchsorted(sorted_sequence: Any, input: Operand, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Any = None, out: Tensor | None = None) -> Tensor: ...
+def searchsorted(sorted_sequence: Any, input: Operand, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Any = None, out: Tensor | None = None) -> Tensor:
+    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right)."""
 
-def seed() -> builtins.int: ...
+def seed() -> builtins.int:
+    """Seed the default generator from the operating system's entropy and return the seed."""
 
-def select(input: Operand, dim: builtins.int, index: builtins.int, *, axis: Dims | None = None) -> Tensor: ...
+def select(input: Operand, dim: builtins.int, index: builtins.int, *, axis: Dims | None = None) -> Tensor:
+    """A view of one slice along `dim`, without that dimension."""
 
 def select_copy(input: Operand, dim: builtins.int, index: builtins.int, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what select() shows."""
 
-def select_scatter(input: Operand, src: Operand, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def select_scatter(input: Operand, src: Operand, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with src in place of one slice along `dim`."""
 
-def selu(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def selu(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017)."""
 
-def selu_(input: Operand) -> Tensor: ...
+def selu_(input: Operand) -> Tensor:
+    """selu written into input."""
 
-def set_default_device(device: Device | None) -> None: ...
+def set_default_device(device: Device | None) -> None:
+    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
 
-def set_default_tensor_type(t: Any) -> None: ...
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
 
-def set_rng_state(new_state: Any) -> None: ...
+def set_rng_state(new_state: Any) -> None:
+    """Put the default generator into a state got from get_rng_state."""
 
-def sgn(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def sgn(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise sign; for complex input z / |z|, and 0 at 0."""
 
 def sigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
@@ -1300,7 +1587,8 @@ def sin(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def sin_(input: Operand) -> Tensor:
     """sin() written into this tensor; returns it."""
 
-def sinc(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def sinc(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
 
 def sinc_(input: Operand) -> Tensor:
     """sinc() written into this tensor; returns it."""
@@ -1314,30 +1602,38 @@ def sinh_(input: Operand) -> Tensor:
 def slice_copy(input: Operand, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """A copy of what slice() shows."""
 
-def slice_scatter(input: Operand, src: Operand, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def slice_scatter(input: Operand, src: Operand, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """input with src in place of the elements start, start + step, .. before end along `dim`."""
 
-def slogdet(input: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet: ...
+def slogdet(input: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet:
+    """linalg.slogdet."""
 
-def softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor: ...
+def softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
+    """exp(input) / sum(exp(input)) along `dim`."""
 
 def solve(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
-def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
-def sparse_coo_tensor(indices: Any, values: Any = None, size: Dims | None = None, *, dtype: DType | None = None, device: Device | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: builtins.bool | None = None, is_coalesced: builtins.bool | None = None) -> Tensor: ...
+def sparse_coo_tensor(indices: Any, values: Any = None, size: Dims | None = None, *, dtype: DType | None = None, device: Device | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: builtins.bool | None = None, is_coalesced: builtins.bool | None = None) -> Tensor:
+    """A sparse tensor with the given values at the given indices."""
 
-def split(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def split(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
 
 def split_copy(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """A copy of what split() shows."""
 
-def split_with_sizes(input: Operand, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def split_with_sizes(input: Operand, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
 
 def split_with_sizes_copy(input: Operand, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """A copy of what split_with_sizes() shows."""
 
-def spmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def spmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product of two matrices."""
 
 def sqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise square root; its derivative at 0 is inf."""
@@ -1351,44 +1647,59 @@ def square(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def square_(input: Operand) -> Tensor:
     """square() written into this tensor; returns it."""
 
-def squeeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor: ...
+def squeeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
+    """Without dimensions of size 1: all of them, or those named that have it."""
 
 def squeeze_copy(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what squeeze() shows."""
 
-def stack(tensors: Sequence[Operand], dim: builtins.int = 0, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def stack(tensors: Sequence[Operand], dim: builtins.int = 0, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """Tensors of one shape joined along a new dimension."""
 
-def std(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def std(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Standard deviation; its derivative is 0 where it is 0."""
 
-def std_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
+def std_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """(standard deviation, mean) over the given dimensions, or all."""
 
-def stft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor: ...
+def stft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
+    """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
 
-def sub(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def sub(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Elementwise `input - alpha * other` with broadcasting."""
 
-def subtract(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor: ...
+def subtract(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Elementwise `input - alpha * other` with broadcasting."""
 
-def sum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor: ...
+def sum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Sum over the given dimensions, or all; integers and bools give int64."""
 
-def svd(input: Operand, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV: ...
+def svd(input: Operand, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV:
+    """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
 
-def svd_lowrank(A: Operand, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]: ...
+def svd_lowrank(A: Operand, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection."""
 
-def swapaxes(input: Operand, axis0: builtins.int, axis1: builtins.int) -> Tensor: ...
+def swapaxes(input: Operand, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """transpose under NumPy's name."""
 
-def swapdims(input: Operand, dim0: builtins.int, dim1: builtins.int) -> Tensor: ...
+def swapdims(input: Operand, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """transpose under a third name."""
 
 def symeig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
-def t(input: Operand) -> Tensor: ...
+def t(input: Operand) -> Tensor:
+    """The transpose of a matrix; tensors of lower rank as they are."""
 
 def t_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what t() shows."""
 
-def take(input: Operand, index: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def take(input: Operand, index: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elements of the flattened input at any indices, in the index's shape."""
 
-def take_along_dim(input: Operand, indices: Any, dim: builtins.int | None = None, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor: ...
+def take_along_dim(input: Operand, indices: Any, dim: builtins.int | None = None, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
+    """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
 def tan(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise tangent."""
@@ -1402,36 +1713,50 @@ def tanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def tanh_(input: Operand) -> Tensor:
     """tanh() written into this tensor; returns it."""
 
-def tensor(data: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Tensor: ...
+def tensor(data: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Tensor:
+    """A new leaf tensor that copies the data: numbers, nested sequences, arrays."""
 
-def tensor_split(input: Operand, indices_or_sections: Any = None, dim: builtins.int = 0, *, indices: Any = None, sections: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def tensor_split(input: Operand, indices_or_sections: Any = None, dim: builtins.int = 0, *, indices: Any = None, sections: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
 
-def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Tensor: ...
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Tensor:
+    """Sum of products over pairs of dimensions."""
 
-def threshold(input: Operand, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor: ...
+def threshold(input: Operand, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
+    """input where it is above threshold, else value."""
 
-def threshold_(input: Operand, threshold: builtins.float, value: builtins.float) -> Tensor: ...
+def threshold_(input: Operand, threshold: builtins.float, value: builtins.float) -> Tensor:
+    """threshold written into input."""
 
-def tile(input: Operand, *counts: Any, dims: Dims | None = None) -> Tensor: ...
+def tile(input: Operand, *counts: Any, dims: Dims | None = None) -> Tensor:
+    """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-def to_dlpack(tensor: Operand) -> Any: ...
+def to_dlpack(tensor: Operand) -> Any:
+    """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
 
-def topk(input: Operand, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices: ...
+def topk(input: Operand, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
+    """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
-def trace(input: Operand) -> Tensor: ...
+def trace(input: Operand) -> Tensor:
+    """Sum of a matrix's diagonal."""
 
-def transpose(input: Operand, dim0: Any, dim1: Any = None) -> Tensor: ...
+def transpose(input: Operand, dim0: Any, dim1: Any = None) -> Tensor:
+    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
 
 def transpose_copy(input: Operand, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what transpose() shows."""
 
-def trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor: ...
+def trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
+    """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
 
-def trapz(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor: ...
+def trapz(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
+    """`trapezoid`."""
 
-def triangular_solve(input: Operand, A: Operand, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> SolutionClonedCoefficient: ...
+def triangular_solve(input: Operand, A: Operand, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> SolutionClonedCoefficient:
+    """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
 
-def tril(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def tril(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Lower triangle of matrices, 0 elsewhere."""
 
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: DType | None = None, device: Device | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Row and column numbers, as two rows, of the lower triangle of a matrix."""
@@ -1439,12 +1764,14 @@ def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0,
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.triplet_margin_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
-def triu(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def triu(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Upper triangle of matrices, 0 elsewhere."""
 
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: DType | None = None, device: Device | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Row and column numbers, as two rows, of the upper triangle of a matrix."""
 
-def true_divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor: ...
+def true_divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
 def trunc(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise integer part; its derivative is 0."""
@@ -1452,20 +1779,24 @@ def trunc(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def trunc_(input: Operand) -> Tensor:
     """trunc() written into this tensor; returns it."""
 
-def typename(obj: Any) -> builtins.str: ...
+def typename(obj: Any) -> builtins.str:
+    """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes."""
 
-def unbind(input: Operand, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def unbind(input: Operand, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """Views of the slices along `dim`, without that dimension."""
 
 def unbind_copy(input: Operand, dim: builtins.int = 0, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """A copy of what unbind() shows."""
 
-def unflatten(input: Operand, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Dims | None = None) -> Tensor: ...
+def unflatten(input: Operand, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Dims | None = None) -> Tensor:
+    """Dimension `dim` split into the given sizes."""
 
 def unfold_copy(input: Operand, dimension: builtins.int, size: builtins.int, step: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """A copy of what unfold() shows."""
 
 @overload
-def unique(input: Operand, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor: ...
+def unique(input: Operand, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
+    """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence."""
 @overload
 def unique(input: Operand, sorted: builtins.bool = True, *, return_inverse: Literal[True], return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]: ...
 @overload
@@ -1474,7 +1805,8 @@ def unique(input: Operand, sorted: builtins.bool = True, return_inverse: builtin
 def unique(input: Operand, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Tensor | tuple[Tensor, ...]: ...
 
 @overload
-def unique_consecutive(input: Operand, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor: ...
+def unique_consecutive(input: Operand, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
+    """The first of each run of equal elements, or of equal slices along `dim`."""
 @overload
 def unique_consecutive(input: Operand, return_inverse: Literal[True], return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]: ...
 @overload
@@ -1482,33 +1814,44 @@ def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, *,
 @overload
 def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Tensor | tuple[Tensor, ...]: ...
 
-def unravel_index(indices: Any, shape: Dims) -> tuple[Tensor, ...]: ...
+def unravel_index(indices: Any, shape: Dims) -> tuple[Tensor, ...]:
+    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
 
-def unsafe_chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def unsafe_chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """chunk(): in-place writes to its parts need no special care here."""
 
-def unsafe_split(input: Operand, split_size: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def unsafe_split(input: Operand, split_size: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """split(): in-place writes to its parts need no special care here."""
 
-def unsafe_split_with_sizes(input: Operand, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]: ...
+def unsafe_split_with_sizes(input: Operand, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
+    """split_with_sizes(): in-place writes to its parts need no special care here."""
 
-def unsqueeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor: ...
+def unsqueeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
+    """With a dimension of size 1 inserted at `dim`."""
 
 def unsqueeze_copy(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what unsqueeze() shows."""
 
-def vander(x: Operand, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor: ...
+def vander(x: Operand, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
 
-def var(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def var(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
 
-def var_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
+def var_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """(variance, mean) over the given dimensions, or all."""
 
-def vdot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def vdot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Inner product of two vectors, the first one conjugated."""
 
-def view_as_complex(input: Operand) -> Tensor: ...
+def view_as_complex(input: Operand) -> Tensor:
+    """A real tensor whose last dimension has size 2 as a complex one, a view."""
 
 def view_as_complex_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what view_as_complex() shows."""
 
-def view_as_real(input: Operand) -> Tensor: ...
+def view_as_real(input: Operand) -> Tensor:
+    """A complex tensor as a real one, a view: the parts along a last dimension of size 2."""
 
 def view_as_real_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what view_as_real() shows."""
@@ -1516,23 +1859,29 @@ def view_as_real_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def view_copy(input: Operand, *sizes: Dims, size: Dims | None = None, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what view() shows."""
 
-def vsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]: ...
+def vsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
 
-def vstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def vstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along their first dimension, vectors as rows."""
 
 @overload
-def where(condition: Operand, input: None = None, other: None = None, *, out: Tensor | None = None) -> tuple[Tensor, ...]: ...
+def where(condition: Operand, input: None = None, other: None = None, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0."""
 @overload
 def where(condition: Operand, input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
-def xlogy(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def xlogy(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
 
 def xlogy_(input: Operand, other: Operand) -> Tensor:
     """xlogy() written into this tensor; returns it."""
 
-def zero_(input: Operand) -> Tensor: ...
+def zero_(input: Operand) -> Tensor:
+    """input overwritten with 0, in place."""
 
-def zeros(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def zeros(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """Zeros of the given sizes."""
 
 def zeros_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """zeros of input's shape and dtype."""

@@ -191,13 +191,8 @@ def result_type(key: str, function: Any, method: bool) -> str:
     return re.sub(r"\bAny\b", "Tensor", text) if text == "Any" or text.startswith(("list", "tuple")) else text
 
 
-def has_source(function: Any) -> bool:
-    """Whether a def statement has the function's name: editors show its docstring, which the stub need not repeat."""
-    return bool(inspect.unwrap(function).__code__.co_name == function.__name__)
-
-
 def define(name: str, function: Any, indent: str, method: bool, prefix: str = "", types: dict[str, str] = PARAMETERS) -> str:
-    doc = "" if not method and has_source(function) else inspect.getdoc(function)
+    doc = inspect.getdoc(function)  # editors show it: the names come from a table, where they find no source
     ignore = "  # type: ignore[override]" if name in COMPARISONS else ""
     key = prefix + name if prefix in OWN_RESULTS else name
     result = result_type(key, function, method)

@@ -6,46 +6,68 @@ from typing import Any, Literal, Self, overload
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
 from .tensor import Tensor
 
-def fft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def fft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Discrete Fourier transform along `dim`, of n values (cut or filled with zeros)."""
 
-def fft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def fft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`fftn` over two dimensions."""
 
-def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
 
-def fftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def fftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`fft` over several dimensions (all, or the last len(s)), of sizes s (-1: as it is)."""
 
-def fftshift(input: Operand, dim: Dims | None = None) -> Tensor: ...
+def fftshift(input: Operand, dim: Dims | None = None) -> Tensor:
+    """The frequencies in increasing order: those from 0 up move behind the negative ones."""
 
-def hfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def hfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The real spectrum of n values of a Hermitian signal, given by its first half."""
 
-def hfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def hfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`hfftn` over two dimensions."""
 
-def hfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def hfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The real spectrum over several dimensions of a Hermitian signal, given by the first half of its last dimension."""
 
-def ifft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ifft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of `fft`."""
 
-def ifft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ifft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`ifftn` over two dimensions."""
 
-def ifftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ifftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of `fftn`."""
 
-def ifftshift(input: Operand, dim: Dims | None = None) -> Tensor: ...
+def ifftshift(input: Operand, dim: Dims | None = None) -> Tensor:
+    """Inverse of `fftshift`."""
 
-def ihfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ihfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of `hfft`: the first half of the Hermitian signal."""
 
-def ihfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ihfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`ihfftn` over two dimensions."""
 
-def ihfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def ihfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of `hfftn`."""
 
-def irfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def irfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The real signal of n values whose `rfft` is the input; n is 2 (size - 1) unless given."""
 
-def irfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def irfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`irfftn` over two dimensions."""
 
-def irfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def irfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The real signal whose `rfftn` is the input."""
 
-def rfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def rfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The n // 2 + 1 frequencies of a real signal that are not negative."""
 
-def rfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def rfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`rfftn` over two dimensions."""
 
-def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor: ...
+def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
 
-def rfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def rfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`fftn` of a real signal, with the half spectrum along the last of the dimensions."""

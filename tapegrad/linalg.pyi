@@ -7,78 +7,116 @@ from .errors import LinAlgError as LinAlgError
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
 from .tensor import Tensor
 
-def cholesky(A: Operand, *, upper: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def cholesky(A: Operand, *, upper: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The lower triangular L of A = L L^H (or the upper U of A = U^H U) of Hermitian positive definite matrices."""
 
-def cholesky_ex(A: Operand, *, upper: builtins.bool = False, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LInfo: ...
+def cholesky_ex(A: Operand, *, upper: builtins.bool = False, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LInfo:
+    """(L, info): the factor of A = L L^H, or of A = U^H U, and the first leading minor that is not positive definite."""
 
-def cond(A: Operand, p: Any = None, *, out: Tensor | None = None) -> Tensor: ...
+def cond(A: Operand, p: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Condition number norm(A, p) * norm(inv(A), p); by the singular values for p None, 2 and -2. inf for singular A."""
 
-def cross(input: Operand, other: Operand, *, dim: builtins.int = -1, axis: Dims | None = None, out: Tensor | None = None) -> Tensor: ...
+def cross(input: Operand, other: Operand, *, dim: builtins.int = -1, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
+    """Vector product of 3-vectors along `dim`, the others broadcast."""
 
-def det(A: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def det(A: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Determinant of square matrices; its derivatives are the exact cofactors, at any rank and to any order."""
 
-def diagonal(A: Operand, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor: ...
+def diagonal(A: Operand, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    """A view of the diagonals of matrices."""
 
-def eig(A: Operand, *, out: Sequence[Tensor] | None = None) -> EigenvaluesEigenvectors: ...
+def eig(A: Operand, *, out: Sequence[Tensor] | None = None) -> EigenvaluesEigenvectors:
+    """(eigenvalues, eigenvectors) of square matrices, complex; the vectors have norm 1."""
 
-def eigh(A: Operand, UPLO: builtins.str = 'L', *, out: Sequence[Tensor] | None = None) -> EigenvaluesEigenvectors: ...
+def eigh(A: Operand, UPLO: builtins.str = 'L', *, out: Sequence[Tensor] | None = None) -> EigenvaluesEigenvectors:
+    """(eigenvalues, eigenvectors) of Hermitian matrices, read from one triangle; eigenvalues ascend."""
 
-def eigvals(A: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def eigvals(A: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Eigenvalues of square matrices, complex."""
 
-def eigvalsh(A: Operand, UPLO: builtins.str = 'L', *, out: Tensor | None = None) -> Tensor: ...
+def eigvalsh(A: Operand, UPLO: builtins.str = 'L', *, out: Tensor | None = None) -> Tensor:
+    """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
 
-def householder_product(A: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def householder_product(A: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor:
+    """The first columns of the product of the reflections 1 - tau_i v_i v_i^H, v_i below the diagonal of A's column i."""
 
-def inv(A: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def inv(A: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of square matrices."""
 
-def inv_ex(A: Operand, *, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> InverseInfo: ...
+def inv_ex(A: Operand, *, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> InverseInfo:
+    """(inverse, info); info is the first zero pivot of a singular matrix, whose inverse is not finite, else 0."""
 
-def lstsq(A: Operand, B: Operand, rcond: builtins.float | None = None, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> SolutionResidualsRankSingularValues: ...
+def lstsq(A: Operand, B: Operand, rcond: builtins.float | None = None, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> SolutionResidualsRankSingularValues:
+    """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several."""
 
-def lu(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> PLU: ...
+def lu(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> PLU:
+    """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix."""
 
-def lu_factor(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> LUPivots: ...
+def lu_factor(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> LUPivots:
+    """(LU, pivots) of A = P L U, as lu_solve and lu_unpack take them."""
 
-def lu_factor_ex(A: Operand, *, pivot: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LUPivotsInfo: ...
+def lu_factor_ex(A: Operand, *, pivot: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LUPivotsInfo:
+    """(LU, pivots, info): both factors in one matrix, the row exchanged at each step (from 1), the first zero pivot or 0."""
 
-def lu_solve(LU: Any, pivots: Any, B: Operand, *, left: builtins.bool = True, adjoint: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def lu_solve(LU: Any, pivots: Any, B: Operand, *, left: builtins.bool = True, adjoint: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that linalg.lu_factor gives."""
 
-def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """matmul."""
 
-def matrix_exp(A: Operand) -> Tensor: ...
+def matrix_exp(A: Operand) -> Tensor:
+    """Exponential of square matrices."""
 
-def matrix_norm(A: Operand, ord: Any = 'fro', dim: Dims = ..., keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor: ...
+def matrix_norm(A: Operand, ord: Any = 'fro', dim: Dims = ..., keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
 
-def matrix_power(A: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_power(A: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """A to an integer power, by squarings; of the inverse for n < 0."""
 
-def matrix_rank(A: Operand, tol: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor: ...
+def matrix_rank(A: Operand, tol: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
+    """Number of singular values above max(atol, rtol * the largest)."""
 
-def multi_dot(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor: ...
+def multi_dot(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
+    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
 
-def norm(input: Operand, ord: Any = None, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor: ...
+def norm(input: Operand, ord: Any = None, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Vector norm for one dimension, matrix norm for two; without ord the 2-norm of all elements."""
 
-def pinv(A: Operand, rcond: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor: ...
+def pinv(A: Operand, rcond: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
+    """Pseudo-inverse: singular values up to max(atol, rtol * the largest) count as 0."""
 
-def qr(A: Operand, mode: builtins.str = 'reduced', *, out: Sequence[Tensor] | None = None) -> QR: ...
+def qr(A: Operand, mode: builtins.str = 'reduced', *, out: Sequence[Tensor] | None = None) -> QR:
+    """(Q, R) with A = Q R, the columns of Q orthonormal and R upper triangular."""
 
-def slogdet(A: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet: ...
+def slogdet(A: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet:
+    """(sign, logabsdet) of square matrices."""
 
-def solve(A: Operand, B: Operand, *, left: builtins.bool = True, out: Tensor | None = None) -> Tensor: ...
+def solve(A: Operand, B: Operand, *, left: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast."""
 
-def solve_ex(A: Operand, B: Operand, *, left: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ResultInfo: ...
+def solve_ex(A: Operand, B: Operand, *, left: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ResultInfo:
+    """(X, info) as linalg.solve; info is the first zero pivot of a singular matrix, where X is not finite, else 0."""
 
-def solve_triangular(A: Operand, B: Operand, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
+def solve_triangular(A: Operand, B: Operand, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """X of A X = B (or of X A = B) for one triangle of A, the other is not read; unitriangular: the diagonal is 1."""
 
-def svd(A: Operand, full_matrices: builtins.bool = True, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> USVh: ...
+def svd(A: Operand, full_matrices: builtins.bool = True, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> USVh:
+    """(U, S, Vh) with A = U diag(S) Vh; singular values descend."""
 
-def svdvals(A: Operand, *, driver: builtins.str | None = None, out: Tensor | None = None) -> Tensor: ...
+def svdvals(A: Operand, *, driver: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+    """Singular values, descending."""
 
-def tensorinv(A: Operand, ind: builtins.int = 2, *, out: Tensor | None = None) -> Tensor: ...
+def tensorinv(A: Operand, ind: builtins.int = 2, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of A as a map from its last dimensions to its first `ind`: tensordot(tensorinv(A, ind), A, ind) is 1."""
 
-def tensorsolve(A: Operand, B: Operand, dims: Dims | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def tensorsolve(A: Operand, B: Operand, dims: Dims | None = None, *, out: Tensor | None = None) -> Tensor:
+    """X of tensordot(A, X, X.ndim) = B; `dims` are dimensions of A that are moved to its end first."""
 
-def vander(x: Operand, *, N: builtins.int | None = None, out: Tensor | None = None) -> Tensor: ...
+def vander(x: Operand, *, N: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1); by default N is the number of elements."""
 
-def vecdot(x: Operand, y: Operand, *, dim: builtins.int = -1, out: Tensor | None = None) -> Tensor: ...
+def vecdot(x: Operand, y: Operand, *, dim: builtins.int = -1, out: Tensor | None = None) -> Tensor:
+    """Sums of conj(x) * y along a dimension, the others broadcast."""
 
-def vector_norm(x: Operand, ord: builtins.float = 2, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor: ...
+def vector_norm(x: Operand, ord: builtins.float = 2, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+    """(sum |x|^ord)^(1/ord) over the given dimensions, or all; ord may be inf, -inf or 0 (the number that are not 0)."""

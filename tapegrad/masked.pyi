@@ -6,34 +6,47 @@ from typing import Any, Literal, Self, overload
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
 from .tensor import Tensor
 
-def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Largest of the unmasked elements."""
 
-def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Smallest of the unmasked elements."""
 
-def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Index of the largest of the unmasked elements, in the input's dtype unless one is given."""
 
-def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Index of the smallest of the unmasked elements, in the input's dtype unless one is given."""
 
-def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Running product of the unmasked elements."""
 
-def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Running sum of the unmasked elements."""
 
 def log_softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """log(softmax) over the elements taken in."""
 
-def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor: ...
+def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor:
+    """log(exp(input) + exp(other)) of the unmasked elements."""
 
-def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """log(sum(exp())) of the unmasked elements, in the input's dtype unless one is given."""
 
-def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Mean of the unmasked elements."""
 
-def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Median of the unmasked elements, the lower of two."""
 
-def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Vector norm of the unmasked elements."""
 
-def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """The unmasked elements divided by max(norm, eps); 0 elsewhere."""
 
-def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Product of the unmasked elements."""
 
 def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Softmax over the elements taken in; 0 elsewhere."""
@@ -41,8 +54,11 @@ def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, ma
 def softmin(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """softmax(-input) over the elements taken in; 0 elsewhere."""
 
-def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Standard deviation of the unmasked elements."""
 
-def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Sum of the unmasked elements."""
 
-def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
+def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
+    """Variance of the unmasked elements."""

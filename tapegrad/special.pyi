@@ -57,14 +57,17 @@ def chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None)
 def entr(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise -input * log(input); 0 at 0, -inf below."""
 
-def erfcx(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def erfcx(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise exp(input**2) * erfc(input), without underflow; its derivatives are exact in the tail."""
 
 def expit(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
 
-def gammainc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def gammainc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
 
-def gammaincc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def gammaincc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 
 def gammaln(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(abs(Gamma(input)))."""
@@ -105,7 +108,8 @@ def modified_bessel_k0(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def modified_bessel_k1(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the second kind of order 1; needs SciPy."""
 
-def multigammaln(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor: ...
+def multigammaln(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise logarithm of the multivariate gamma function of dimension p."""
 
 def ndtr(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise normal distribution function."""
@@ -134,8 +138,11 @@ def shifted_chebyshev_polynomial_v(input: Operand, n: Any, *, out: Tensor | None
 def shifted_chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
     """chebyshev_polynomial_w of 2 * input - 1."""
 
-def spherical_bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def spherical_bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise sin(input) / input, 1 at 0; all derivatives are exact there."""
 
-def xlog1py(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def xlog1py(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise input * log1p(other), 0 where input is 0 (unless other is nan)."""
 
-def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Elementwise Hurwitz zeta function: the sum of (other + k)**-input over k >= 0."""

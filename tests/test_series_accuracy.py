@@ -172,6 +172,7 @@ def reference(name, params, places, x0, v, w):
         xs = list(x0)
         for i, a, b in zip(places, v, w, strict=True):
             xs[i] = xs[i] + t * a + t * t * b
+        assert name in REFERENCE, f"REFERENCE here needs a row for {name}: the function in mpmath"
         return REFERENCE[name](*xs, *params)
 
     with mp.workdps(60):

@@ -80,45 +80,65 @@ def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: builti
 def adaptive_max_pool3d_with_indices(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def affine_grid(theta: Operand, size: Dims, align_corners: builtins.bool | None = None) -> Tensor: ...
+def affine_grid(theta: Operand, size: Dims, align_corners: builtins.bool | None = None) -> Tensor:
+    """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each."""
 
-def alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor: ...
+def alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
+    """Elements set to selu(-inf) with probability p, then all scaled and shifted to keep mean and variance."""
 
-def avg_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor: ...
+def avg_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+    """Means over windows of (N, C, H, W) or (C, H, W)."""
 
-def avg_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor: ...
+def avg_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+    """Means over windows of (N, C, D, H, W) or (C, D, H, W); see avg_pool2d."""
 
-def batch_norm(input: Operand, running_mean: Operand | None, running_var: Operand | None, weight: Operand | None = None, bias: Operand | None = None, training: builtins.bool = False, momentum: builtins.float | None = 0.1, eps: builtins.float = 1e-05) -> Tensor: ...
+def batch_norm(input: Operand, running_mean: Operand | None, running_var: Operand | None, weight: Operand | None = None, bias: Operand | None = None, training: builtins.bool = False, momentum: builtins.float | None = 0.1, eps: builtins.float = 1e-05) -> Tensor:
+    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias."""
 
-def binary_cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def binary_cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100."""
 
-def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Tensor: ...
+def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Tensor:
+    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails."""
 
-def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """1 - cos of the angle between two vectors where target is 1, max(0, cos - margin) where it is -1."""
 
-def cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor: ...
+def cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
+    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape."""
 
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: ...
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor:
+    """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006)."""
 
-def dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
+def dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
+    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless training."""
 
-def dropout1d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
+def dropout1d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
+    """Whole channels of (N, C, L) or (C, L) set to 0 with probability p, the others divided by 1 - p."""
 
-def dropout2d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
+def dropout2d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
+    """Whole channels (dimension 1) of (N, C, H, W) set to 0 with probability p, the others divided by 1 - p."""
 
-def dropout3d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
+def dropout3d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
+    """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0 with probability p, the others divided by 1 - p."""
 
-def elu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor: ...
+def elu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input) - 1)."""
 
-def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor: ...
+def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
+    """elu written into input."""
 
-def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor: ...
+def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
+    """Rows of weight at the indices input: (...) and (V, D) give (..., D)."""
 
-def embedding_bag(input: Operand, weight: Operand, offsets: Any = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor: ...
+def embedding_bag(input: Operand, weight: Operand, offsets: Any = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
+    """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D)."""
 
-def feature_alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor: ...
+def feature_alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
+    """alpha_dropout of whole channels (dimension 1)."""
 
-def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor: ...
+def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
+    """Columns (N, C * elements of a window, number of windows) added up at their places: (N, C, *output_size)."""
 
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
@@ -142,47 +162,68 @@ def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = 
 def fractional_max_pool3d_with_indices(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor: ...
+def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
+    """Negative log likelihood of target under a normal distribution of mean input and variance var."""
 
-def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor: ...
+def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor:
+    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
 
-def glu(input: Operand, dim: builtins.int = -1) -> Tensor: ...
+def glu(input: Operand, dim: builtins.int = -1) -> Tensor:
+    """First half of input along dim times the sigmoid of the second."""
 
-def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor: ...
+def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor:
+    """The image at the places of a grid."""
 
-def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor: ...
+def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
+    """A sample of the Gumbel softmax distribution (Jang et al. 2017) along dim."""
 
-def hardsigmoid(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def hardsigmoid(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """relu6(input + 3) / 6."""
 
-def hardswish(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def hardswish(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """input * relu6(input + 3) / 6."""
 
-def hardtanh(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor: ...
+def hardtanh(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
+    """input limited to [min_val, max_val]; its derivative is 0 at both limits and beyond."""
 
-def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: ...
+def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
+    """hardtanh written into input."""
 
-def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """input where target is 1, max(0, margin - input) where it is -1."""
 
-def huber_loss(input: Operand, target: Operand, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Operand | None = None) -> Tensor: ...
+def huber_loss(input: Operand, target: Operand, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Operand | None = None) -> Tensor:
+    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
 
-def instance_norm(input: Operand, running_mean: Operand | None = None, running_var: Operand | None = None, weight: Operand | None = None, bias: Operand | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor: ...
+def instance_norm(input: Operand, running_mean: Operand | None = None, running_var: Operand | None = None, weight: Operand | None = None, bias: Operand | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor:
+    """Each channel of each sample scaled to mean 0 and variance 1, then by weight and bias."""
 
-def interpolate(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: ...
+def interpolate(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
+    """The image (N, C, *sizes) resized to other sizes, or by factors."""
 
-def kl_div(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor: ...
+def kl_div(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor:
+    """target * (log(target) - input), for input of log probabilities; 0 where target is 0."""
 
-def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor: ...
+def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
+    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
 
-def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor: ...
+def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else negative_slope * input."""
 
-def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor: ...
+def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor:
+    """leaky_relu written into input."""
 
-def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor: ...
+def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
+    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
 
-def linear_cross_entropy(input: Operand, linear_weight: Any, target: Operand, *, linear_bias: Any = None, weight: Operand | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor: ...
+def linear_cross_entropy(input: Operand, linear_weight: Any, target: Operand, *, linear_bias: Any = None, weight: Operand | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor:
+    """cross_entropy of linear(input, linear_weight, linear_bias)."""
 
-def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor: ...
+def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
+    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
 
-def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
+def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
+    """log(softmax(input)) along dim, without cancellation."""
 
 def logsigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(sigmoid(input))."""
@@ -196,7 +237,8 @@ def lp_pool2d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stri
 def lp_pool3d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stride: Dims | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """(sum of input**norm_type)**(1 / norm_type) over windows, 3-D."""
 
-def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1."""
 
 def max_pool2d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
@@ -213,65 +255,95 @@ def max_unpool2d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims |
 def max_unpool3d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, output_size: Any = None) -> Tensor:
     """The maxima back at their places, other elements 0, 3-D."""
 
-def mish(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def mish(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """input * tanh(softplus(input))."""
 
-def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor: ...
+def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
+    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
 
-def multi_head_attention_forward(query: Any, key: Any, value: Operand, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Any, out_proj_bias: Any, training: builtins.bool = True, key_padding_mask: Any = None, need_weights: builtins.bool = True, attn_mask: Any = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> tuple[Tensor, Tensor | None]: ...
+def multi_head_attention_forward(query: Any, key: Any, value: Operand, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Any, out_proj_bias: Any, training: builtins.bool = True, key_padding_mask: Any = None, need_weights: builtins.bool = True, attn_mask: Any = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> tuple[Tensor, Tensor | None]:
+    """Attention by num_heads heads between linear maps (Vaswani et al. 2017): (output, weights or None)."""
 
-def multi_margin_loss(input: Operand, target: Operand, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def multi_margin_loss(input: Operand, target: Operand, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """Mean over the other classes i of max(0, margin - input[target] + input[i])**p."""
 
-def multilabel_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def multilabel_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """Sum over target classes j and other classes i of max(0, 1 - input[j] + input[i]), over the number of classes."""
 
-def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
 
-def nll_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def nll_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices."""
 
-def normalize(input: Operand, p: builtins.float = 2.0, dim: Dims = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor: ...
+def normalize(input: Operand, p: builtins.float = 2.0, dim: Dims = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """input / max(norm(input, p) along dim, eps)."""
 
-def one_hot(tensor: Operand, num_classes: builtins.int = -1) -> Tensor: ...
+def one_hot(tensor: Operand, num_classes: builtins.int = -1) -> Tensor:
+    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1."""
 
-def pad(input: Operand, pad: Any, mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor: ...
+def pad(input: Operand, pad: Any, mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor:
+    """input with elements added around it, or taken away."""
 
-def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input."""
 
-def relu(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def relu(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """max(input, 0); its derivative at 0 is 0."""
 
-def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """input limited to [0, 6]; its derivative is 0 at both limits."""
 
-def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor: ...
+def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value."""
 
-def sigmoid(input: Operand) -> Tensor: ...
+def sigmoid(input: Operand) -> Tensor:
+    """The logistic function 1 / (1 + exp(-input))."""
 
-def silu(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
+def silu(input: Operand, inplace: builtins.bool = False) -> Tensor:
+    """input * sigmoid(input)."""
 
-def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor: ...
+def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor:
+    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
 
-def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
 
-def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
+def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
+    """exp(input) / sum(exp(input)) along dim."""
 
-def softmin(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
+def softmin(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
+    """softmax of -input along dim."""
 
-def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor: ...
+def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
 
-def softshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor: ...
+def softshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
+    """input moved by lambd towards 0, and 0 in [-lambd, lambd]."""
 
-def softsign(input: Operand) -> Tensor: ...
+def softsign(input: Operand) -> Tensor:
+    """input / (1 + |input|)."""
 
-def tanh(input: Operand) -> Tensor: ...
+def tanh(input: Operand) -> Tensor:
+    """Hyperbolic tangent."""
 
 def tanhshrink(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input - tanh(input); its derivative is exact near 0."""
 
-def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
+def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
+    """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference."""
 
-def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor: ...
+def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor:
+    """triplet_margin_loss for any distance_function(a, b); by default pairwise_distance."""
 
-def unfold(input: Operand, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor: ...
+def unfold(input: Operand, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
+    """Windows of (N, C, H, W) or (C, H, W) as columns: (N, C * elements of a window, number of windows)."""
 
-def upsample(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None) -> Tensor: ...
+def upsample(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None) -> Tensor:
+    """interpolate under its old name."""
 
-def upsample_bilinear(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor: ...
+def upsample_bilinear(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
+    """interpolate with mode "bilinear" and aligned corners."""
 
-def upsample_nearest(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor: ...
+def upsample_nearest(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
+    """interpolate with mode "nearest"."""

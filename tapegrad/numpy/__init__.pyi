@@ -73,7 +73,8 @@ def any(a: ArrayLike, axis: Dims | None = None, out: Any = None, keepdims: built
 def append(arr: Any, values: Any, axis: Dims | None = None) -> Tensor:
     """NumPy's append on tensors, recorded."""
 
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor: ...
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers from start up to stop, excluded; from 0 if stop is not given."""
 
 def arccos(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's arccos on tensors, recorded."""
@@ -105,7 +106,8 @@ def argmin(a: ArrayLike, axis: Dims | None = None, out: Any = None, *, keepdims:
 def argpartition(a: ArrayLike, kth: Any, axis: Dims = -1, kind: builtins.str = 'introselect', order: Any = None) -> Tensor:
     """NumPy's argpartition on tensors, recorded."""
 
-def argsort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor: ...
+def argsort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
+    """The places of the elements in order along an axis; of equal ones the first comes first."""
 
 def argwhere(a: ArrayLike) -> Tensor:
     """NumPy's argwhere on tensors, recorded."""
@@ -113,7 +115,8 @@ def argwhere(a: ArrayLike) -> Tensor:
 def around(a: ArrayLike, decimals: builtins.int = 0, out: Any = None) -> Tensor:
     """NumPy's around on tensors, recorded."""
 
-def array(object: Any, dtype: Any = None, *, copy: builtins.bool | None = True, ndmin: builtins.int = 0, device: Any = None) -> Tensor: ...
+def array(object: Any, dtype: Any = None, *, copy: builtins.bool | None = True, ndmin: builtins.int = 0, device: Any = None) -> Tensor:
+    """A tensor of data: numbers, nested lists (of tensors too, whose gradients it passes on), arrays."""
 
 def array_equal(a1: Any, a2: Any, equal_nan: builtins.bool = False) -> builtins.bool:
     """NumPy's array_equal on tensors, recorded."""
@@ -124,7 +127,8 @@ def array_equiv(a1: Any, a2: Any) -> builtins.bool:
 def array_split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Tensor]:
     """NumPy's array_split on tensors, recorded."""
 
-def asarray(a: ArrayLike, dtype: Any = None, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor: ...
+def asarray(a: ArrayLike, dtype: Any = None, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
+    """Data as a tensor; memory is shared where nothing has to be converted and copy is not True."""
 
 def asin(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's arcsin on tensors, recorded."""
@@ -186,9 +190,11 @@ def block(arrays: Any) -> Tensor:
 def broadcast_arrays(*args: Any, subok: builtins.bool = False) -> tuple[Tensor, ...]:
     """NumPy's broadcast_arrays on tensors, recorded."""
 
-def broadcast_to(x: ArrayLike, shape: Shape) -> Tensor: ...
+def broadcast_to(x: ArrayLike, shape: Shape) -> Tensor:
+    """A view in which dimensions of size 1 are repeated."""
 
-def can_cast(from_: Any, to: Any) -> builtins.bool: ...
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Whether a dtype, or that of a tensor, goes into another without loss of kind or precision."""
 
 def cbrt(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's cbrt on tensors, recorded."""
@@ -199,7 +205,8 @@ def ceil(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None)
 def choose(a: ArrayLike, choices: Any, out: Any = None, mode: builtins.str = 'raise') -> Tensor:
     """NumPy's choose on tensors, recorded."""
 
-def clip(x: ArrayLike, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor: ...
+def clip(x: ArrayLike, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
+    """Each element limited to [min, max]."""
 
 def column_stack(tup: Any) -> Tensor:
     """NumPy's column_stack on tensors, recorded."""
@@ -309,7 +316,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 def einsum(*operands_: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Tensor:
     """NumPy's einsum on tensors, recorded."""
 
-def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor: ...
+def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Values that are not set, float64 unless told otherwise."""
 
 def empty_like(a: ArrayLike, dtype: Any = None, order: builtins.str = 'K', subok: builtins.bool = True, shape: Any = None, *, device: Any = None) -> Tensor:
     """NumPy's empty_like on tensors, recorded."""
@@ -332,7 +340,8 @@ def expm1(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None
 def extract(condition: Any, arr: Any) -> Tensor:
     """NumPy's extract on tensors, recorded."""
 
-def eye(N: builtins.int, M: builtins.int | None = None, *, k: builtins.int = 0, dtype: Any = None, device: Any = None) -> Tensor: ...
+def eye(N: builtins.int, M: builtins.int | None = None, *, k: builtins.int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal."""
 
 def fabs(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's fabs on tensors, recorded."""
@@ -340,7 +349,8 @@ def fabs(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None)
 def fill_diagonal(a: ArrayLike, val: Any, wrap: builtins.bool = False) -> None:
     """NumPy's fill_diagonal on tensors, recorded."""
 
-def finfo(type: Any) -> FloatInfo: ...
+def finfo(type: Any) -> FloatInfo:
+    """Limits of a floating-point dtype, or of a tensor's."""
 
 def fix(x: ArrayLike, out: Any = None) -> Tensor:
     """NumPy's fix on tensors, recorded."""
@@ -378,9 +388,11 @@ def fmod(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dt
 def frexp(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> MantissaExponent:
     """NumPy's frexp on tensors, recorded."""
 
-def from_dlpack(x: ArrayLike, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor: ...
+def from_dlpack(x: ArrayLike, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array."""
 
-def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor: ...
+def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """A value repeated, in its own dtype unless told otherwise; a tensor's gradient is kept."""
 
 def full_like(a: ArrayLike, fill_value: Any, dtype: Any = None, order: builtins.str = 'K', subok: builtins.bool = True, shape: Any = None, *, device: Any = None) -> Tensor:
     """NumPy's full_like on tensors, recorded."""
@@ -415,9 +427,11 @@ def hypot(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, d
 def i0(x: ArrayLike) -> Tensor:
     """NumPy's i0 on tensors, recorded."""
 
-def identity(n: builtins.int, dtype: Any = None) -> Tensor: ...
+def identity(n: builtins.int, dtype: Any = None) -> Tensor:
+    """The identity matrix."""
 
-def iinfo(type: Any) -> IntegerInfo: ...
+def iinfo(type: Any) -> IntegerInfo:
+    """Limits of an integer dtype, or of a tensor's."""
 
 def imag(val: Any) -> Tensor:
     """NumPy's imag on tensors, recorded."""
@@ -443,7 +457,8 @@ def iscomplex(x: ArrayLike) -> Tensor:
 def iscomplexobj(x: ArrayLike) -> builtins.bool:
     """NumPy's iscomplexobj on tensors, recorded."""
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool: ...
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+    """Whether a dtype is of a kind ("bool", "integral", "real floating" ...), is a given one, or one of several."""
 
 def isfinite(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's isfinite on tensors, recorded."""
@@ -487,7 +502,8 @@ def less(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dt
 def less_equal(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's less_equal on tensors, recorded."""
 
-def linspace(start: Any, stop: Any, num: builtins.int = 50, *, endpoint: builtins.bool = True, retstep: builtins.bool = False, dtype: Any = None, axis: builtins.int = 0, device: Any = None) -> Tensor: ...
+def linspace(start: Any, stop: Any, num: builtins.int = 50, *, endpoint: builtins.bool = True, retstep: builtins.bool = False, dtype: Any = None, axis: builtins.int = 0, device: Any = None) -> Tensor:
+    """Numbers from start to stop in equal steps, float64 where both are integers."""
 
 def log(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's log on tensors, recorded."""
@@ -618,12 +634,14 @@ def negative(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = N
 def nextafter(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's nextafter on tensors, recorded."""
 
-def nonzero(x: ArrayLike) -> tuple[Tensor, ...]: ...
+def nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
+    """The places of the elements that are not 0, a tensor for each dimension."""
 
 def not_equal(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's not_equal on tensors, recorded."""
 
-def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor: ...
+def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Ones, float64 unless told otherwise."""
 
 def ones_like(a: ArrayLike, dtype: Any = None, order: builtins.str = 'K', subok: builtins.bool = True, shape: Any = None, *, device: Any = None) -> Tensor:
     """NumPy's ones_like on tensors, recorded."""
@@ -670,7 +688,8 @@ def put(a: ArrayLike, ind: Any, v: Any, mode: builtins.str = 'raise') -> None:
 def putmask(a: ArrayLike, mask: Any, values: Any) -> None:
     """NumPy's putmask on tensors, recorded."""
 
-def quantile(a: ArrayLike, q: Any, axis: Dims | None = None, out: Any = None, overwrite_input: builtins.bool = False, method: builtins.str = 'linear', keepdims: builtins.bool = False, *, weights: Any = None) -> Tensor: ...
+def quantile(a: ArrayLike, q: Any, axis: Dims | None = None, out: Any = None, overwrite_input: builtins.bool = False, method: builtins.str = 'linear', keepdims: builtins.bool = False, *, weights: Any = None) -> Tensor:
+    """NumPy's quantile on tensors, recorded."""
 
 def rad2deg(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's rad2deg on tensors, recorded."""
@@ -696,12 +715,14 @@ def remainder(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = Tru
 def repeat(a: ArrayLike, repeats: Any, axis: Dims | None = None) -> Tensor:
     """NumPy's repeat on tensors, recorded."""
 
-def reshape(x: ArrayLike, shape: Shape, order: builtins.str = 'C', *, copy: builtins.bool | None = None) -> Tensor: ...
+def reshape(x: ArrayLike, shape: Shape, order: builtins.str = 'C', *, copy: builtins.bool | None = None) -> Tensor:
+    """The elements in another shape."""
 
 def resize(a: ArrayLike, new_shape: Any) -> Tensor:
     """NumPy's resize on tensors, recorded."""
 
-def result_type(*arrays_and_dtypes: Any) -> dtypes.dtype: ...
+def result_type(*arrays_and_dtypes: Any) -> dtypes.dtype:
+    """The dtype of an operation over tensors, numbers and dtypes."""
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's right_shift on tensors, recorded."""
@@ -748,7 +769,8 @@ def sinh(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None)
 def size(a: ArrayLike, axis: Dims | None = None) -> builtins.int:
     """NumPy's size on tensors, recorded."""
 
-def sort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor: ...
+def sort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
+    """The elements in order along an axis; of all of them for axis=None."""
 
 def split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Tensor]:
     """NumPy's split on tensors, recorded."""
@@ -804,7 +826,8 @@ def transpose(a: ArrayLike, axes: Any = None) -> Tensor:
 def trapezoid(y: Any, x: ArrayLike | None = None, dx: Any = 1.0, axis: builtins.int = -1) -> Tensor:
     """NumPy's trapezoid on tensors, recorded."""
 
-def tri(N: builtins.int, M: builtins.int | None = None, k: builtins.int = 0, dtype: Any = None) -> Tensor: ...
+def tri(N: builtins.int, M: builtins.int | None = None, k: builtins.int = 0, dtype: Any = None) -> Tensor:
+    """Ones on and below the k-th diagonal."""
 
 def tril(m: Any, k: builtins.int = 0) -> Tensor:
     """NumPy's tril on tensors, recorded."""
@@ -851,7 +874,8 @@ def var(a: ArrayLike, axis: Dims | None = None, dtype: Any = None, out: Any = No
 def vdot(a: ArrayLike, b: Any) -> Tensor:
     """NumPy's vdot on tensors, recorded."""
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, *, axis: builtins.int = -1) -> Tensor: ...
+def vecdot(x1: ArrayLike, x2: ArrayLike, *, axis: builtins.int = -1) -> Tensor:
+    """Products of vectors along an axis, the first conjugated."""
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's vecmat on tensors, recorded."""
@@ -862,9 +886,11 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 def vstack(tup: Any, *, dtype: Any = None, casting: builtins.str = 'same_kind') -> Tensor:
     """NumPy's vstack on tensors, recorded."""
 
-def where(condition: Any, x1: ArrayLike | None = None, x2: ArrayLike | None = None) -> Any: ...
+def where(condition: Any, x1: ArrayLike | None = None, x2: ArrayLike | None = None) -> Any:
+    """x1 where the condition is true, else x2; the places of its true elements if neither is given."""
 
-def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor: ...
+def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Zeros, float64 unless told otherwise."""
 
 def zeros_like(a: ArrayLike, dtype: Any = None, order: builtins.str = 'K', subok: builtins.bool = True, shape: Any = None, *, device: Any = None) -> Tensor:
     """NumPy's zeros_like on tensors, recorded."""

@@ -65,12 +65,22 @@ def law(function: Law) -> Law:
         except Broken as e:
             raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, e)) from None
         except Exception as e:
-            remedy = f"\n  a rule may read what is not saved: {SAVES_REMEDY}" if "NoneType" in str(e) else ""
-            failure = Broken(f"raised {type(e).__name__}: {e}{remedy}")
+            failure = Broken(f"raised {type(e).__name__}: {e}{remedy(e)}")
             raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, failure)) from e
 
     LAWS[function.__name__] = run
     return run
+
+
+def remedy(e: Exception) -> str:
+    """What to do about an exception of a rule, where its text tells."""
+    if "NoneType" in str(e):
+        return f"\n  a rule may read what is not saved: {SAVES_REMEDY}"
+    if "does not support ufuncs" in str(e):
+        return "\n  a rule calls NumPy: it runs on tensors, too, so call xp's function of that name"
+    if isinstance(e, KeyError):
+        return "\n  xp has no such name: a rule calls names of the table"
+    return ""
 
 
 def report(op: Op, name: str, arrays: tuple[Any, ...], params: tuple[Any, ...], e: Broken) -> str:
