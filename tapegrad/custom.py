@@ -208,6 +208,8 @@ def _define(
         _check_rule(name, i, rule, (2 if kind == "elementwise" else 3) + arity + len(params))
     runs = forward if isinstance(forward, np.ufunc) and kind == "elementwise" else _fitted(forward, arity)
     of_numpy = runs is forward and forward is getattr(np, forward.__name__, None)
+    if not (fields["jax"] in (None, HOST) or callable(fields["jax"])):
+        raise TypeError(f'{name}: jax= is a function with the forward\'s arguments, or "{HOST}", not {fields["jax"]!r}')
     if fields["jax"] is None and not (of_numpy or takes_namespace(forward)):
         fields["jax"] = HOST
     op = Op(

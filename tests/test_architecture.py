@@ -3,9 +3,11 @@
 import ast
 import functools
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -334,6 +336,17 @@ def test_a_public_name_is_where_its_line_says(line):
             assert method is getattr(tapegrad.Tensor, line.name + "_")
         else:
             assert getattr(tapegrad.Tensor, line.name + "_").__doc__
+
+
+@pytest.mark.parametrize("owner", [tapegrad, tapegrad.Tensor])
+def test_public_functions_can_be_pickled(owner):
+    """All but methods of sparse tensors, which say that this one is not sparse."""
+    values = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
+    functions = [
+        f for f in values.values() if isinstance(f, types.FunctionType) and "_raises.<locals>" not in f.__qualname__
+    ]
+    assert len(functions) > 400
+    assert [f for f in functions if pickle.loads(pickle.dumps(f)) is not f] == []
 
 
 def test_no_name_stands_twice_in_a_place():

@@ -342,3 +342,8 @@ def test_saves_frees_what_is_not_read():
     (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
     np.testing.assert_allclose(g.item(), 1 - np.tanh(0.5) ** 2, rtol=1e-15)
     testing.saves_necessary(TABLE["custom.saving_tanh"])
+
+
+def test_a_jax_kernel_that_is_neither_function_nor_host_is_refused():
+    with pytest.raises(TypeError, match='jax= is a function with the forward.s arguments, or "host"'):
+        custom.elementwise("named_kernel", lambda x: np.sinh(x), lambda xp, ans, x: xp.cosh(x), jax="elementwise.sinh")

@@ -218,3 +218,39 @@ def test_freed_memory_is_kept_from_the_first_large_array_on(first):
         pytest.skip("no mallinfo2 to see it by")
     run(f"{MAPPED}\n{first}\nassert not is_mapped()")
     run(f"import os\nos.environ['TAPEGRAD_KEEP_MEMORY'] = '0'\n{MAPPED}\n{first}\nassert is_mapped()")
+
+
+def test_python_code_that_interrupts_an_operation_has_the_context_of_the_caller():
+    """Signal handlers and finalisers run between two instructions, also of a kernel."""
+    run("""
+        import signal
+        if not hasattr(signal, "setitimer"):
+            raise SystemExit
+        import tapegrad as tg
+        of_caller, seen = contextvars.ContextVar("of_caller", default="lost"), set()
+        of_caller.set("kept")
+        a, image, weight = tg.rand(20, 20), tg.rand(1, 2, 8, 8), tg.rand(3, 2, 3, 3)
+        signal.signal(signal.SIGALRM, lambda *_: seen.add((of_caller.get(), tg.is_grad_enabled())))
+        with tg.no_grad():
+            signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+            for _ in range(300):
+                tg.nn.functional.gelu(a), tg.nn.functional.conv2d(image, weight), a.cumsum(0), a.var(0)
+            signal.setitimer(signal.ITIMER_REAL, 0, 0)
+        assert seen == {("kept", False)}, seen
+        """)
+
+
+def test_casts_and_checks_are_silent():
+    run("""
+        import tapegrad as tg
+        warnings.simplefilter("error")
+        big = tg.tensor([300.0], dtype=tg.float16, requires_grad=True)
+        (big * big * big).sum().backward()
+        zeros = tg.zeros(2, dtype=tg.float16)
+        zeros[0] = 1e30
+        zeros.fill_(1e30)
+        (tg.ones(2, requires_grad=True) * 1).backward(tg.tensor([1e300, 1.0], dtype=tg.float64))
+        image, grid = tg.ones(1, 1, 2, 2).half(), tg.full((1, 2, 2, 2), 6e4).half()
+        tg.nn.functional.grid_sample(image, grid, align_corners=False)
+        tg.multinomial(tg.tensor([3e38, 3e38, 3e38]), 1)
+        """)

@@ -60,7 +60,8 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
         raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
     if record or functional(y) or level_of(output) is not None or level_of(cotangent) is not None:
         return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
-    return output._s, save(cotangent).astype(y.dtype, copy=False)
+    g = save(cotangent)
+    return output._s, g if g.dtype == y.dtype else arrays.silently(g.astype, y.dtype)
 
 
 def seeds(function: str, outputs: list[Any], cotangents: list[Any], record: bool) -> list[tuple[int, Any]]:

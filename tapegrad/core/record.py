@@ -120,12 +120,13 @@ def known(t: Any) -> None:
 def silent(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """run and forward: run(forward, *arrays) computes without floating-point warnings, as PyTorch does.
 
-    Forwards of the table run in a context in which NumPy is silent: 15 ns a call, where switching the caller's context over
-    and back costs 120. They read no context variables; the forward of a user may, and runs in the caller's context.
+    Ufuncs run in a context in which NumPy is silent: 15 ns a call, where switching the caller's context over and back costs
+    120. What is written in Python cannot: a signal handler or finaliser that runs amid it needs the caller's context.
     """
-    if op.name.startswith("custom."):
-        return operator.call, backend.quiet(op.forward)
-    return backend.run_silent, op.forward
+    if isinstance(op.forward, backend.ufunc):
+        return backend.run_silent, op.forward
+    moves_only = op.kind == "linear" and not op.wide
+    return operator.call, op.forward if moves_only else backend.quiet(op.forward)
 
 
 def again(e: RuntimeError, op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
@@ -229,7 +230,7 @@ def widened(a: Any) -> Any:
 
 def narrowed(r: Any, half: Any) -> Any:
     """What was computed in float32, as the 16-bit result."""
-    return r.astype(half) if getattr(r, "dtype", None) == FLOATS[0] else r
+    return backend.silently(r.astype, half) if getattr(r, "dtype", None) == FLOATS[0] else r
 
 
 def count(tape: Any, slot: int, nbytes: int) -> None:

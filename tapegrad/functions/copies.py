@@ -105,6 +105,7 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
     keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
     copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__module__ = "tapegrad"
     copy.__doc__ = f"A copy of what {name}() shows."
     return copy
 

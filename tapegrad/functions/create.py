@@ -806,7 +806,7 @@ def bernoulli(input: Any, *, generator: Any = None) -> Any:
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    if not (values_of(input) >= 0).all():
+    if not silently(np.greater_equal, values_of(input), 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
 

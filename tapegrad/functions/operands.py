@@ -12,6 +12,7 @@ from ..core import alias, record
 from ..core.op import TABLE, Op
 from ..core.record import Box, TensorState, fixed, running_trace, wrap
 from ..core.state import is_recording
+from ..kernels.numpy import silently
 from ..table.refusals import no_kernel
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
@@ -149,7 +150,7 @@ def filling(value: Any, dtype: np.dtype[Any]) -> Any:
         return to_dtype(tensor(value), dtype)
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real if dtype.kind != "b" else array.astype(bool)
-    return fixed(array.astype(dtype))
+    return fixed(silently(array.astype, dtype))
 
 
 _THEIRS = {  # what Python asks the right operand for

@@ -20,6 +20,7 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_floating
 from ..kernels.devices import host
+from ..kernels.numpy import quiet
 from ..kernels.resample import Array, Spec, adaptive_windows, cubic_weights
 from ..kernels.shape import shape_of
 from . import casting, lookup
@@ -323,6 +324,7 @@ def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[i
     return TABLE["where"].call(fixed_like(inside[:, None], rows), values, 0.0) if zeros and not inside.all() else values
 
 
+@quiet
 def _whole(place: Any) -> Any:
     """Rounded places as integers; nan and huge ones count as far outside."""
     near = np.where(np.abs(place) < 2**30, place, -(2.0**30))

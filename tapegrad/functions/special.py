@@ -51,6 +51,7 @@ def _of_input(input: Any, n: int) -> Any:
 
 
 polygamma_of = named(_of_input, "polygamma", "Elementwise derivative of order n of digamma.")  # as a method
+polygamma_of.__qualname__ = "Tensor.polygamma"
 
 
 @with_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextvars import Context
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,7 +60,9 @@ def quiet(function: Function) -> Function:
 
 
 def silently(function: Callable[..., R], *args: Any) -> R:
-    """function(*args) without floating-point warnings; it reads no context variables."""
+    """function(*args) without floating-point warnings; in the silent context if no Python code runs in it."""
+    if type(function) is FunctionType:
+        return quiet(function)(*args)  # type: ignore[no-any-return]
     try:
         return SILENT.run(function, *args)
     except RuntimeError as e:

@@ -45,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..programs.tracing import stops
+from .numpy import silently
 
 Array = npt.NDArray[Any]
 Shape = int | Sequence[int]
@@ -871,7 +872,7 @@ class Generator:
         )
         wide = weights.astype(np.float32) if dt.itemsize == 2 else weights
         _check(bool(np.all(np.isfinite(wide) & (wide >= 0))), "weights contain inf, nan or an element < 0")
-        _check(bool(np.all(wide.sum(axis=-1) > 0)), "invalid weights (a sum of probabilities is <= 0)")
+        _check(bool(np.all(silently(wide.sum, -1) > 0)), "invalid weights (a sum of probabilities is <= 0)")
         if replacement and num_samples > 1:
             rows = self._multinomial_replacing(np.atleast_2d(wide), num_samples)
             return rows.reshape(*weights.shape[:-1], num_samples)

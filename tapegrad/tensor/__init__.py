@@ -5,3 +5,5 @@ from .legacy import set_default_tensor_type as set_default_tensor_type
 from .pickling import _rebuild_shared as _rebuild_shared
 from .pickling import rebuild as rebuild
 from .tensor import Tensor as Tensor
+
+_polygamma = Tensor.polygamma  # where pickles of 0.1.0 look for the method

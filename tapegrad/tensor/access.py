@@ -146,5 +146,5 @@ def part_of_tensor(cls: type[C]) -> type[C]:
     """Let the methods of a base of Tensor name themselves as its methods, in errors and pickles."""
     for value in vars(cls).values():
         if isinstance(value, types.FunctionType):
-            value.__qualname__ = f"Tensor.{value.__name__}"
+            value.__qualname__, value.__module__ = f"Tensor.{value.__name__}", "tapegrad"
     return cls

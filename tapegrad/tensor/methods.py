@@ -58,7 +58,7 @@ def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[...
 
 
 def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    method.__name__ = method.__qualname__ = name + "_"
+    method.__name__, method.__qualname__, method.__module__ = name + "_", f"Tensor.{name}_", "tapegrad"
     signature = inspect.signature(function)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
