@@ -73,6 +73,9 @@ class ArrayBackend(Protocol):
     def silently(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The same, in any case."""
 
+    def quietly(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """function(*args) without floating-point warnings, in the context of the caller."""
+
     def quiet(self, function: Callable[..., Any], /) -> Callable[..., Any]:
         """The function without floating-point warnings."""
 

@@ -126,7 +126,7 @@ def silent(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     if isinstance(op.forward, backend.ufunc):
         return backend.run_silent, op.forward
     moves_only = op.kind == "linear" and not op.wide
-    return operator.call, op.forward if moves_only else backend.quiet(op.forward)
+    return operator.call if moves_only or hasattr(op.forward, "cannot_warn") else backend.quietly, op.forward
 
 
 def again(e: RuntimeError, op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:

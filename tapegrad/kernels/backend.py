@@ -40,6 +40,7 @@ class NumPy:
     unsilence = staticmethod(functions.unsilence)
     run_silent, taken = functions.SILENT.run, functions.TAKEN
     silently = staticmethod(functions.silently)
+    quietly = staticmethod(functions.quietly)
     quiet = staticmethod(functions.quiet)
 
 

@@ -59,6 +59,21 @@ def quiet(function: Function) -> Function:
     return run  # type: ignore[return-value]
 
 
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """function(*args) without floating-point warnings, in the context of the caller."""
+    previous = silence()
+    try:
+        return function(*args)
+    finally:
+        unsilence(previous)
+
+
+def cannot_warn(function: Function) -> Function:
+    """Mark a kernel that sees to it itself, for which operations need not set NumPy's error state."""
+    function.cannot_warn = True  # type: ignore[attr-defined]
+    return function
+
+
 def silently(function: Callable[..., R], *args: Any) -> R:
     """function(*args) without floating-point warnings; in the silent context if no Python code runs in it."""
     if type(function) is FunctionType:
@@ -150,7 +165,10 @@ def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Ar
         return add_reduce(x, axis=axes, dtype=np.float32, keepdims=keepdims).astype(x.dtype)
     if x.dtype.kind in "iu":
         return add_reduce(x, axis=axes, dtype=x.dtype, keepdims=keepdims)
-    return add_reduce(x, axis=axes, keepdims=keepdims)
+    try:  # as `silently` does, which costs 0.2 us more
+        return SILENT.run(add_reduce, x, axes, None, None, keepdims)
+    except RuntimeError:  # somebody is in that context
+        return quietly(add_reduce, x, axes, None, None, keepdims)
 
 
 def without_dead(t: Array, g: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import accumulate, softmax
-from .numpy import add_reduce, ordered, quiet, wide_sum
+from .numpy import add_reduce, cannot_warn, ordered, quiet, wide_sum
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
@@ -29,6 +29,7 @@ def _count(shape: tuple[int, ...], dims: Dims) -> int:
     return math.prod(shape if dims is None else [shape[d] for d in dims])
 
 
+@cannot_warn
 def _sum(x: Any, dims: Dims, keepdim: bool) -> Any:
     total = wide_sum(x, dims, keepdim)
     return total if x.ndim < 3 else ordered(total)

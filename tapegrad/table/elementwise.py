@@ -26,7 +26,7 @@ from ..kernels.elementwise import (
     _truncated,
     _whole,
 )
-from ..kernels.numpy import copied
+from ..kernels.numpy import cannot_warn, copied
 from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from . import batching
 from .define import binary, define, unary
@@ -595,7 +595,7 @@ logsigmoid = unary(
     samples=REAL,
 )
 relu = unary(
-    "relu", lambda xp, x: xp.maximum(x, 0),
+    "relu", cannot_warn(lambda xp, x: xp.maximum(x, 0)),
     lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
     "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
