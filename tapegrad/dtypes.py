@@ -168,7 +168,7 @@ def of(np_dtype: NumpyDType) -> dtype:
         return _of_unregistered(np_dtype)
 
 
-def settled(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def with_canonical_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array, with the one object that stands for its dtype here: arrays that were pickled have another.
 
     Raises:

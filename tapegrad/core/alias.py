@@ -232,7 +232,7 @@ def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     return s
 
 
-def lifted(t: Any) -> bool:
+def has_level(t: Any) -> bool:
     """Whether a tensor is inside a forward transform; it shares no memory then, and `level` does what is done here."""
     st = t._st
     if type(st) is Alias and st.store.promoted is not None:
@@ -243,7 +243,7 @@ def lifted(t: Any) -> bool:
 
 def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
-    if lifted(t):
+    if has_level(t):
         return levels.view(t, op, params)
     known(t)  # first: it may find that a tensor shares its memory with nobody any more
     a = alias_of(t)
@@ -266,7 +266,7 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
 
 def detached(t: Any) -> Any:
     """The same memory without history."""
-    if lifted(t):
+    if has_level(t):
         return levels.detached(t)
     known(t)
     a = alias_of(t)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import errors
 from . import record
-from .alias import Alias, Chain, apply, count_copy, is_sole_owner, lifted, link, sync_only, union
+from .alias import Alias, Chain, apply, count_copy, has_level, is_sole_owner, link, sync_only, union
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels
@@ -130,7 +130,7 @@ def assign(t: Any, result: Any, name: str) -> Any:
             raise errors.inplace_dtype(name, r.dtype, d.dtype)
         result = TABLE["cast"].call(result, d.dtype)
         r = result._d
-    if lifted(t) or lifted(result):
+    if has_level(t) or has_level(result):
         return levels.assign(t, result)
     recorded = is_recording() and (t._s != 0 or result._s != 0)
     known(t)

@@ -80,7 +80,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.outer_gradient(g)
-        if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
+        if old is not None and functional(old._d) and not (old._s or g._s or alias.has_level(old) or alias.has_level(g)):
             return assign(old, old + g, "backward"), False  # in place, as on the way below
         return (alias_tensor(g) if old is None else old + g), False
     if old is None:

@@ -171,7 +171,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         host = devices.host(data._d)
         return silently(host.astype, host.dtype if dtype is None else dtypes.to_numpy(dtype))
     if isinstance(data, np.ndarray | np.generic):
-        return dtypes.settled(silently(np.array, data, None if dtype is None else dtypes.to_numpy(dtype)))
+        return dtypes.with_canonical_dtype(silently(np.array, data, None if dtype is None else dtypes.to_numpy(dtype)))
     if isinstance(data, list | tuple):
         kinds = _kinds_of_items(data, set())
         if dtype is None:
@@ -356,9 +356,9 @@ def from_numpy(ndarray: Any) -> Any:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    array = dtypes.settled(np.asarray(ndarray))
+    array = dtypes.with_canonical_dtype(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
-        trace.converted(ndarray, array, dtypes.settled)
+        trace.converted(ndarray, array, dtypes.with_canonical_dtype)
     return shared_views.over_external_memory(array)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import errors
 from ..core import inplace as writes
-from ..core.alias import count_copy, lifted, slot_of
+from ..core.alias import count_copy, has_level, slot_of
 from ..core.entry import unsaved_entry
 from ..core.op import Op
 from ..core.protocols import arrays, levels
@@ -47,7 +47,7 @@ def run_in_place(
 def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
     """Whether NumPy's in-place ufunc does what PyTorch does: one dtype, or Python scalars on a float tensor."""
     dtype = t._d.dtype
-    if lifted(t) or any([isinstance(o, Box) and lifted(o) for o in operands]):
+    if has_level(t) or any([isinstance(o, Box) and has_level(o) for o in operands]):
         return False
     if dtype.kind != "f" or dtype in HALF:
         return False
@@ -61,7 +61,7 @@ def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
     value_slot = slot_of(value)
     recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
     writes.check_writable(t, op.name, recorded)
-    if lifted(t) or lifted(value):
+    if has_level(t) or has_level(value):
         return levels.assign(t, op.call(t, value, index))
     if functional(t._d):
         return writes.assign(t, op.call(t, value, index), op.name)

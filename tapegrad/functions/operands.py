@@ -21,12 +21,12 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def _interned_dtype(now: Any) -> Any:
     """An array with the dtype's own object; whatever else has taken its place."""
-    return dtypes.settled(now) if isinstance(now, np.ndarray) else now
+    return dtypes.with_canonical_dtype(now) if isinstance(now, np.ndarray) else now
 
 
 def constant(a: Any, copy: bool = True) -> Any:
     """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
-    kept = dtypes.settled(np.asarray(a))
+    kept = dtypes.with_canonical_dtype(np.asarray(a))
     if copy:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
@@ -108,7 +108,7 @@ def as_constant(a: Any) -> Any:
         array = array.astype(dtypes.get_default_dtype().numpy)
     elif array.dtype == np.complex128 and not isinstance(a, np.ndarray | np.generic):
         array = array.astype(dtypes.get_default_dtype().to_complex().numpy)
-    return constant(array, False) if isinstance(a, np.ndarray | np.generic) else fixed(dtypes.settled(array))
+    return constant(array, False) if isinstance(a, np.ndarray | np.generic) else fixed(dtypes.with_canonical_dtype(array))
 
 
 def form_of(a: Any) -> Any:

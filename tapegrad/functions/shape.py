@@ -486,7 +486,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if min(full, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
-    if alias.lifted(x):
+    if alias.has_level(x):
         x, at = _looked_at(x)
         own = base = root = x._d
         whole, count, order = True, own.size, memory_order(own)
@@ -534,7 +534,7 @@ def _looked_at(x: Any) -> tuple[Any, int]:
     """The tensor that one inside a forward transform is a view of, which stands for the block, and where x begins there."""
     part = x
     chain: tuple[Any, ...] = ()
-    while alias.lifted(x) and x._st.base is not None and x._st.base[0]._d.dtype == part._d.dtype:
+    while alias.has_level(x) and x._st.base is not None and x._st.base[0]._d.dtype == part._d.dtype:
         x, op, params, _ = x._st.base
         chain = ((op.name, params), *chain)
     shape = shape_of(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.alias import Alias, Hist, Store, alias_of, apply, detached, lifted, sync_only, view_of
+from ..core.alias import Alias, Hist, Store, alias_of, apply, detached, has_level, sync_only, view_of
 from ..core.op import Op
 from ..core.protocols import levels
 from ..core.record import known, on_arrays, wrap
@@ -25,7 +25,7 @@ def layers(t: Any) -> tuple[Any, Any, Any]:
 
 def view_of_base(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op on the base whose history `t` shares."""
-    if lifted(t):
+    if has_level(t):
         return levels.view(t, op, params)
     a = alias_of(t)
     base = wrap(layers(t)[1], a.hist.slot)
@@ -35,7 +35,7 @@ def view_of_base(t: Any, op: Op, *params: Any) -> Any:
 
 def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     """The result of a view op that passes no gradient on, on the same memory."""
-    if lifted(t):
+    if has_level(t):
         return op.call(detached(t), *params)
     known(t)
     a = alias_of(t)

@@ -194,7 +194,7 @@ class Compiled(Generic[P, R]):
         for leaf in leaves:
             if isinstance(leaf, Box):
                 if leaf._st is not None:
-                    if alias.lifted(leaf):
+                    if alias.has_level(leaf):
                         return None, None
                     alias.sync_only(leaf)
                 array = peek_data(leaf)

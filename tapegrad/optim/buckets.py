@@ -131,7 +131,7 @@ class Plan:
         found: dict[Any, list[Member]] = {}
         twice = len(set(self.ready)) < len(self.ready)
         for p, state in members:
-            key = None if twice or lifted(p._g) else key_of(p, state, scalars)
+            key = None if twice or has_level(p._g) else key_of(p, state, scalars)
             if key is None:
                 self.single.append(p)
             else:
@@ -145,13 +145,13 @@ class Plan:
 
     def fits(self, state: dict[Any, dict[str, Any]], ready: list[Any], names: list[str]) -> bool:
         """Whether the plan is valid for the parameters that have gradients now."""
-        if names != self.names or [id(p) for p in ready] != self.ready or any([lifted(p._g) for p in ready]):
+        if names != self.names or [id(p) for p in ready] != self.ready or any([has_level(p._g) for p in ready]):
             return False
         return all([bucket.fits(state) for bucket in self.buckets])
 
 
-def lifted(t: Any) -> bool:
-    return t._st is not None and alias.lifted(t)
+def has_level(t: Any) -> bool:
+    return t._st is not None and alias.has_level(t)
 
 
 def cut(members: list[Member]) -> list[list[Member]]:

@@ -116,7 +116,7 @@ def gradient_of(p: Any, read: bool = True) -> Any:
 
 def special(t: Any) -> bool:
     """Whether a tensor cannot be updated through its array: complex, on another device, or inside a transform."""
-    return raw(t).dtype.kind == "c" or (t._st is not None and (functional(t._d) or alias.lifted(t)))
+    return raw(t).dtype.kind == "c" or (t._st is not None and (functional(t._d) or alias.has_level(t)))
 
 
 def plain(value: Any) -> Any:
@@ -142,7 +142,7 @@ def settings_of(group: Group) -> Group:
 
 def exact(t: Any) -> Any:
     """A 0-dim state tensor as a NumPy scalar; inside a transform, or where it has a history, as a float64 tensor."""
-    if alias.slot_of(t) or alias.lifted(t) or running_trace() is not None:
+    if alias.slot_of(t) or alias.has_level(t) or running_trace() is not None:
         return t.to(dtypes.float64)
     return raw(t)[()]
 

@@ -77,7 +77,7 @@ def set_leaf(t: Any, on: bool) -> None:
 
 
 def share_slot(t: Any, slot: int) -> None:
-    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
+    """Give the primal of a tensor of a level that shares the outer layer its slot."""
     st = t._st
     if type(st) is LevelState and st.level.shares_outer_layer:
         lower = relabelled(st.primal, slot)
@@ -94,7 +94,7 @@ def overwrite(t: Any, source: Any) -> Any:
     """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
     if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
         source = source.to(t.device)
-    if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
+    if alias.has_level(t) or alias.has_level(source) or record.functional(t._d):
         return writes.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
     dst = writes.target(t)

@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import Alias, Hist, alias_of, detached, lifted, of_block, sync_only
+from ..core.alias import Alias, Hist, alias_of, detached, has_level, of_block, sync_only
 from ..core.protocols import arrays, levels
 from ..core.record import box, known, running_trace
 from ..core.slot_hooks import retain
@@ -15,7 +15,7 @@ from ..core.state import is_recording
 
 def export(t: Any) -> Any:
     """An ndarray that shares the tensor's memory, both ways; a copy inside a forward transform."""
-    if lifted(t):
+    if has_level(t):
         return t._d.copy()
     store = alias_of(t).store
     if store.saved.alive():
@@ -28,7 +28,7 @@ def export(t: Any) -> Any:
 
 def rebind(t: Any, v: Any) -> None:
     """`t.data = v`: t takes v's values; its own history stays."""
-    if lifted(t) or lifted(v):
+    if has_level(t) or has_level(v):
         levels.assign(t, detached(v), True)
         return
     known(t)

@@ -20,8 +20,8 @@ PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes tha
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
     """What unpickling and deepcopy make a tensor with."""
-    settled = dtypes.settled(array) if type(array) is np.ndarray else array
-    t = boxed(cls, settled if device is CPU else devices.put(settled, create.check_device(device)))
+    canonical = dtypes.with_canonical_dtype(array) if type(array) is np.ndarray else array
+    t = boxed(cls, canonical if device is CPU else devices.put(canonical, create.check_device(device)))
     if requires_grad:
         set_leaf(t, True)
     t.__dict__.update(state)

@@ -25,7 +25,7 @@ def numeric(array: Any) -> bool:
 
 def plain(t: Any) -> bool:
     """Whether a tensor is just its array: untracked, outside transforms, and not of a subclass."""
-    return type(t) is Tensor and (t._st is None or not alias.lifted(t)) and not t.requires_grad
+    return type(t) is Tensor and (t._st is None or not alias.has_level(t)) and not t.requires_grad
 
 
 def _is_namedtuple(value: Any) -> bool:
