@@ -2,7 +2,7 @@
 
 `--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
 `exhaustive` (a law's second dtype, an order that another test has) are deselected, and tests that take the fixture
-`exhaustive` run on one sample of each record. Each such law still meets every record once.
+`exhaustive` run on one sample of each record. Each law still meets every record once, on NumPy and on JAX.
 Programs are then compiled without most of XLA's optimizations, which take longer than the tests themselves.
 """
 
