@@ -76,9 +76,6 @@ class ArrayBackend(Protocol):
     def quietly(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """function(*args) without floating-point warnings, in the context of the caller."""
 
-    def quiet(self, function: Callable[..., Any], /) -> Callable[..., Any]:
-        """The function without floating-point warnings."""
-
 
 class LevelProtocol(Protocol):
     """Forward transforms: what is done with a tensor that stands at a level."""

@@ -208,10 +208,9 @@ def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) ->
     """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
     if device_array_types and any([type(a) in device_array_types for a in arrays]):
         return backend.on_device(op, arrays, params)
-    run = backend.quiet(op.forward)
     used = arrays if half is None else [widened(a) for a in arrays]
     try:
-        r = run(used, *params) if op.arity < 0 else run(*used, *params)
+        r = backend.quietly(op.forward, *([used] if op.arity < 0 else used), *params)
     except ValueError as e:
         raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
     if half is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,7 @@ def run_in_place(
         if dst is not None:
             raw = [o._d if isinstance(o, Box) else o for o in operands]
             try:
-                arrays.quiet(op.forward)(dst, *raw, out=dst, casting="same_kind")  # type: ignore[union-attr]
+                arrays.quietly(functools.partial(op.forward, out=dst, casting="same_kind"), dst, *raw)  # type: ignore[union-attr]
             except (ValueError, TypeError, OverflowError):
                 pass  # the general way below names the error
             else:

@@ -41,7 +41,6 @@ class NumPy:
     run_silent, taken = functions.SILENT.run, functions.TAKEN
     silently = staticmethod(functions.silently)
     quietly = staticmethod(functions.quietly)
-    quiet = staticmethod(functions.quiet)
 
 
 connect_arrays(NumPy())
