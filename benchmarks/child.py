@@ -17,6 +17,11 @@ from . import transforms as functional
 from . import workloads
 
 
+def tiny(L: Any, name: str) -> float:
+    """Median seconds of one task of tiny operations."""
+    return timed(workloads.tiny(L)[name], spent=1.0)
+
+
 def eikonal(L: Any, points: str, width: str, calls: str) -> float:
     """Median seconds of a step."""
     step = workloads.eikonal(L, int(points), int(width))

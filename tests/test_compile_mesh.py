@@ -68,6 +68,7 @@ def run_all(commands):
     return [out for out, _ in printed]
 
 
+@pytest.mark.exhaustive
 def test_two_processes():
     address = f"127.0.0.1:{free_port()}"
     command = [sys.executable, HERE / "mesh_program.py"]
@@ -76,6 +77,7 @@ def test_two_processes():
         assert "hosts" not in raised, raised["hosts"]
 
 
+@pytest.mark.exhaustive
 def test_two_processes_train_as_one(tmp_path):
     """docs/examples/multi_host.py, in one process and in two, with two devices each."""
     alone, together = tmp_path / "alone.pt", tmp_path / "together.pt"

@@ -1214,9 +1214,17 @@ def autocast(wrap):
     return lambda i: step(tg.randn(4, 3)), [model]
 
 
+LONG = {
+    "batchnorm_dropout", "burgers", "convolutions", "euler_beam", "gru_sequence", "jacobians", "language_model", "newton_cg",
+    "per_sample_gradients", "softplus_distance", "transformer_block", "trainer", "two_optimizers", "wgan_gp",
+}  # fmt: skip
+"""Programs that take XLA long, each of layers, orders and steps that a shorter one has, too."""
+
+
 def marks(name):
     """A program in float32 repeats the one in float64, if there is one."""
-    return [pytest.mark.exhaustive] if name.endswith("-float32") and name.replace("32", "64") in PROGRAMS else []
+    repeated = name.endswith("-float32") and name.replace("32", "64") in PROGRAMS
+    return [pytest.mark.exhaustive] if repeated or name.split("-")[0] in LONG else []
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PROGRAMS])

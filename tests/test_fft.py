@@ -65,7 +65,7 @@ def test_hermitian_transforms_of_several_dimensions():
 
 
 @pytest.mark.parametrize("name", ONE_DIM)
-@pytest.mark.parametrize("n", [None, 4, 7])
+@pytest.mark.parametrize("n", [None, 4, pytest.param(7, marks=pytest.mark.exhaustive)])
 def test_derivatives_along_one_dimension(name, n):
     x = signal(name, (2, 5))
     testing.check_grads(lambda t: getattr(tg.fft, name)(t, n).abs().square(), x, order=3)

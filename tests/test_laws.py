@@ -11,7 +11,7 @@ from tapegrad.core.op import TABLE
 
 NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}  # test_special proves it
 SLOW = ("taylor", "laplacian")
-"""Laws that take most of the time: on a record's first sample without --all."""
+"""Laws that take most of the time: without --all on one sample of every third record."""
 DISTINCT = {(id(op.forward), id(op.rules)): name for name, op in reversed(TABLE.items())}
 """Records without their aliases, which share all that laws look at: see `test_no_record_repeats_another`."""
 RECORDS = sorted(set(DISTINCT.values()) - (set() if find_spec("scipy") else NEED_SCIPY))
@@ -26,19 +26,16 @@ def test_record_has_samples(name):
         assert any(testing.differentiable(op, s.arrays) and s.smooth for s in samples)
 
 
-@pytest.mark.parametrize("law", testing.LAWS)
 @pytest.mark.parametrize("name", RECORDS)
-def test_law(name, law, exhaustive):
-    if exhaustive or law not in SLOW:
-        testing.check(name, [law])
+def test_laws(name, exhaustive):
+    if exhaustive:
+        testing.check(name)
         return
-    for sample in islice(testing.applicable(law, testing.samples_of(name), TABLE[name].kind), 1):
-        testing.LAWS[law](name, sample.arrays, sample.params)
-
-
-@pytest.mark.parametrize("name", RECORDS)
-def test_saves_are_necessary(name):
+    testing.check(name, [law for law in testing.LAWS if law not in SLOW])
     testing.saves_necessary(name)
+    for law in SLOW if name in RECORDS[::3] else ():
+        for sample in islice(testing.applicable(law, testing.samples_of(name), TABLE[name].kind), 1):
+            testing.LAWS[law](name, sample.arrays, sample.params)
 
 
 OWN = {"name", "display", "call", "id"}

@@ -560,7 +560,13 @@ def test_steps_inside_transforms():
 # ---------------------------------------------------------------------------------------------------------------- LBFGS
 
 
-@pytest.mark.parametrize("settings", [{"line_search_fn": "strong_wolfe", "max_iter": 60}, {"lr": 0.02, "max_iter": 600}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"line_search_fn": "strong_wolfe", "max_iter": 60},
+        pytest.param({"lr": 0.02, "max_iter": 600}, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_lbfgs_finds_the_minimum(settings):
     x = tg.tensor([-1.2, 1.0], dtype=tg.float64, requires_grad=True)
     z = tg.tensor(2.0 + 1.0j, dtype=tg.complex128, requires_grad=True)

@@ -176,9 +176,9 @@ def test_a_long_layer_takes_few_entries(entries):
 
 TRACED = [
     *[(kind, options, None) for kind, options in KINDS],
-    (nn.RNN, {"bidirectional": True}, [5, 3, 3, 1]),
+    pytest.param(nn.RNN, {"bidirectional": True}, [5, 3, 3, 1], marks=pytest.mark.exhaustive),
     (nn.GRU, {"bidirectional": True}, [5, 3, 3, 1]),
-    (nn.LSTM, {"bidirectional": True, "proj_size": 1}, [5, 3, 3, 1]),
+    pytest.param(nn.LSTM, {"bidirectional": True, "proj_size": 1}, [5, 3, 3, 1], marks=pytest.mark.exhaustive),
     (nn.LSTM, {"num_layers": 2, "dropout": 0.3, "batch_first": True, "bias": False}, None),
 ]
 
