@@ -339,7 +339,9 @@ def _check(name: str, op: Op) -> None:
     from . import testing
 
     if op.samples is None:
-        raise ValueError(f"the laws need samples=[...] of the arguments of {name!r}; check=False goes without")
+        count = f"{op.arity} derivative{'s' * (op.arity > 1)}"
+        others = f" ({', '.join(op.params)} of its forward is no array: it has {count})" if op.params else ""
+        raise ValueError(f"the laws need samples=[...] of the arguments of {name!r}{others}; check=False goes without")
     try:
         testing.check(op, testing.LAWS)
     except testing.LawError as e:

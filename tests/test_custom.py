@@ -271,6 +271,8 @@ def test_bad_definitions():
         custom.elementwise("a b", identity, 1.0)
     with pytest.raises(ValueError, match=r"the laws need samples=\[...\] of the arguments of 'no_samples'"):
         custom.general("no_samples", identity, lambda xp, g, ans, x: g)
+    with pytest.raises(ValueError, match=r"arguments of 'one_rule' \(y of its forward is no array: it has 1 derivative\)"):
+        custom.elementwise("one_rule", lambda x, y: x * y, lambda xp, ans, x, y: y)
     with pytest.raises(TypeError, match="derivative 0 of 'text' must be a Python function, a number or None, not str"):
         custom.elementwise("text", identity, "x")
     with pytest.raises(TypeError, match=r"derivative 0 of 'short' must take 3 arguments, \(xp, ans, \*arrays"):
