@@ -1467,7 +1467,7 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: builtins.int | N
 def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
-def resize_as_(self: Any, other: Operand) -> Tensor:
+def resize_as_(self: Any, other: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """resize_ to other's shape."""
 
 def resolve_conj(input: Operand) -> Tensor:

@@ -85,3 +85,27 @@ def test_an_element_of_a_tensor_without_dimensions():
     y = x[0]
     (y[None] * y).sum().backward()
     assert x.grad.tolist() == [1.4, 0.0]
+
+
+def test_errors_of_indices():
+    x = tg.ones(4, 4)
+    with pytest.raises(TypeError, match="slice indices must be integers or None"):
+        x["0":"1"]
+    with pytest.raises(IndexError, match="index is out of bounds for dimension with size 0"):
+        tg.empty(10, 0)[:, [0, 1]]
+    with pytest.raises(RuntimeError, match="dtype of indices should be Long"):
+        tg.take_along_dim(x, tg.zeros(4, 1, dtype=tg.int32), dim=1)
+    with pytest.raises(TypeError, match="expected 'shape' to be int or sequence of ints"):
+        tg.unravel_index(tg.tensor([1]), tg.tensor([1, 2, 3]))
+    with pytest.raises(TypeError, match="expected 'shape' sequence to only contain ints"):
+        tg.unravel_index(tg.tensor([1]), (1, 2, 2.0))
+    with pytest.raises(TypeError, match="flip\\(\\) missing 1 required positional arguments"):
+        x.flip()
+    with pytest.raises(RuntimeError, match="to have dtype of long, but got"):
+        tg.tensor_split(x, tg.tensor(1.5))
+
+
+def test_bytes_as_a_mask_are_deprecated():
+    x = tg.tensor([1.0, 2.0, 3.0])
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+        assert x[tg.tensor([1, 0, 1], dtype=tg.uint8)].tolist() == [1, 3]

@@ -389,3 +389,21 @@ def test_a_device_that_is_not_there_costs_no_numbers() -> None:
         after = tg.rand(1)
         tg.manual_seed(3)
         assert tg.rand(1) == after
+
+
+def test_integers_up_to_the_largest_of_a_dtype() -> None:
+    """Values of PyTorch 2.13; None as the second bound stands for the dtype's largest integer."""
+    for dtype, low, values in (
+        (tg.int64, -5, [900450186894289445, 3969543146641149110, 1895649597198586609, 827948490035658077]),
+        (tg.int8, -128, [44, -81, -11, 64]),
+        (tg.int64, -(2**63), [-8322921849960486353, -5253828890213626688, -7327722439656189189, -8395423546819117721]),
+        (tg.float32, -5, [8324959.0, 12887712.0, 1483302.0, 2213803.0]),
+    ):
+        tg.manual_seed(0)
+        assert tg.empty(4, dtype=dtype).random_(low, None).tolist() == values
+    with pytest.warns(UserWarning, match=r"to - 1 is out of bounds \[-16777216, 16777216\]"):
+        tg.empty(3).random_(0, 2**40)
+    with pytest.raises(RuntimeError, match="random_ expects 'from' to be less than 'to', but got from=5 >= to=5"):
+        tg.empty(3).random_(5, 5)
+    with pytest.raises(RuntimeError, match="only integral, floating-point and boolean types"):
+        tg.randint(6, (3,), dtype=tg.complex64)

@@ -160,3 +160,11 @@ def test_the_tape_is_left_as_it_was():
     with pytest.raises(ZeroDivisionError):
         func.grad(lambda x: x * (1 / 0))(0.7)
     assert func.grad(lambda x: x * 2)(0.7) == 2.0
+
+
+def test_numbers_of_complex_tensors():
+    assert float(tg.tensor(1.5 + 0j)) == 1.5 and int(tg.tensor(2 + 0j)) == 2 and complex(tg.tensor(1.5j)) == 1.5j
+    with pytest.raises(RuntimeError, match="value cannot be converted to type double without overflow"):
+        float(tg.tensor(1.5j))
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+        int(tg.tensor(1.5j))

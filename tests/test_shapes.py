@@ -359,3 +359,17 @@ def test_index_add_of_every_form(shape, key, large):
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12)
     out_of_place = tg.index_put(t(x), index, t(v), accumulate=True)
     np.testing.assert_allclose(out_of_place.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_steps_in_memory_of_tensors_without_elements():
+    assert tg.empty(0, 3).stride() == (3, 1) and tg.empty(2, 0, 3).stride() == (3, 3, 1) and tg.empty(0).stride() == (1,)
+
+
+def test_numbers_in_a_row_fill_a_part_of_another_tensor():
+    x = tg.zeros(2, 3)
+    tg.arange(0, 4, out=x.narrow(1, 1, 2))
+    assert x.tolist() == [[0, 0, 1], [0, 2, 3]]
+    tg.range(1, 4, out=x.narrow(1, 0, 2))
+    assert x.tolist() == [[1, 2, 1], [3, 4, 3]]
+    with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
+        x.resize_(2**40, 2**40)

@@ -66,6 +66,7 @@ def set_default_device(device: Any) -> None:
 def factory(function: Callable[..., Any]) -> Any:
     """Let a creation function take what PyTorch's take besides: a layout, pinned memory, a memory format, and `out`."""
     signature = inspect.signature(function)
+    fills = "start" in signature.parameters  # numbers in a row take the shape of an `out` that has as many elements
 
     @functools.wraps(function)
     def call(
@@ -80,7 +81,10 @@ def factory(function: Callable[..., Any]) -> Any:
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
             shape_of(out)
             kwargs["dtype"] = dtypes.of(out._d.dtype)
-        return out.resize_as_result_(function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        if fills and out._d.size == result._d.size:
+            result = result.reshape(shape_of(out))
+        return out.resize_as_result_(result)
 
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any")
@@ -293,6 +297,8 @@ def asarray(
     t = as_tensor(obj, dtype, device)
     shares = t is obj or (isinstance(obj, np.ndarray) and isinstance(t._d, np.ndarray) and np.may_share_memory(t._d, obj))
     shares = shares or t._d is obj
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
     if copy is False and not shares:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
@@ -730,6 +736,8 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
     if requires_grad:
         raise errors.only_float_grad()
     dt = _dtype(dtype, np.dtype(np.int64))
+    if dt.kind == "c":
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     made = drawn(lambda g, full: g.randint(full, dt, low or 0, high), given("randint", "size", (size,)), generator)
     return finish(made, False, device)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..core import alias, record
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like
+from ..core.warning import warn
 from ..dtypes import is_inexact
 from ..kernels import devices
 from ..kernels.index import Index
@@ -31,6 +32,7 @@ from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
 
 LISTED = (list, tuple, slice, Box, np.ndarray)
+BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 # ----------------------------------------------------------------------------------------------------- canonical index
 
@@ -61,7 +63,9 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                 basic = False
                 continue
             t, i = i, devices.host(i._d)
-            i = i.astype(bool) if i.dtype == np.uint8 else i  # as in PyTorch, bytes are a mask
+            if i.dtype == np.uint8:  # as in PyTorch, bytes are a mask
+                warn(BYTES)
+                i = i.astype(bool)
             if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
             if traced and i.dtype.kind in "iu" and (i.ndim or lookup.is_traced(t)):
@@ -117,7 +121,10 @@ def _plain_slice(s: slice) -> slice:
     def plain(v: Any) -> Any:
         return v if v is None or type(v) is int else operator.index(v)
 
-    return slice(plain(s.start), plain(s.stop), plain(s.step))
+    try:
+        return slice(plain(s.start), plain(s.stop), plain(s.step))
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
@@ -163,6 +170,8 @@ def shown(name: str, x: Any, key: Any) -> Any:
 def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
     if "too many indices" in str(cause):
         return errors.too_many_indices(len(shape), any(type(i) is int for i in key))
+    if "empty axes" in str(cause):
+        cause = IndexError("index is out of bounds for dimension with size 0")
     return errors.index_failed("indexing", shape, cause)
 
 
@@ -295,6 +304,8 @@ def _flat_index_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
     x = tensor(input)
+    if isinstance(indices, Box) and indices._d.dtype != np.int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(indices._d.dtype)}")
     i = _index_of("take_along_dim", indices)
     if dim is None:
         line = TABLE["reshape"].call(x, (x._d.size,))
@@ -806,9 +817,15 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
-    i, full = tensor(indices), sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
+    i = tensor(indices)
     if i._d.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i._d.dtype)}")
+    if isinstance(shape, Box) or not (hasattr(shape, "__index__") or isinstance(shape, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for n in shape if isinstance(shape, Sequence) else ():
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+    full = sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
     if any(n < 0 for n in full):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
     steps = [math.prod(full[k + 1 :]) for k in range(len(full))]

@@ -184,7 +184,12 @@ def tensor_split(
     d = dim_of(dim, len(shape))
     where = next(v for v in (indices_or_sections, indices, sections) if v is not None)
     if isinstance(where, Box):
-        if len(shape_of(where)) > 1 or where._d.dtype != np.int64:
+        if where._d.dtype != np.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{errors.dtype_name(where._d.dtype)}"
+            )
+        if len(shape_of(where)) > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
                 f"got a tensor with {where._d.ndim} dims"

@@ -380,6 +380,8 @@ def select(input: Any, dim: int, index: int) -> Any:
 def flip(input: Any, *places: Any, dims: Any = None) -> Any:
     """Elements in reverse order along the given dimensions (a copy)."""
     x = tensor(input)
+    if not places and dims is None:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
     return _flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x))))
 
 

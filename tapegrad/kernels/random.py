@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.warning import warn
 from ..programs.tracing import stops
 from .numpy import silently
 
@@ -231,8 +232,15 @@ def _check(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
+def largest_integer(dtype: np.dtype[Any]) -> int:
+    """The largest integer of a dtype, of a floating-point one the largest before which all are exact."""
+    if dtype.kind == "b":
+        return 1
+    return int(np.iinfo(dtype).max) if dtype.kind in "iu" else 1 << _significand_bits(dtype)
+
+
 def _check_bounds(low: int, high: int, dtype: np.dtype[Any]) -> None:
-    """Refuse integers in [low, high) that an integer, bool or float16 dtype cannot hold."""
+    """Refuse integers in [low, high) that a dtype cannot hold, and warn of those that it cannot tell apart."""
     if dtype.kind == "b":
         smallest, largest = 0, 1
     elif dtype.kind in "iu":
@@ -240,9 +248,16 @@ def _check_bounds(low: int, high: int, dtype: np.dtype[Any]) -> None:
     elif dtype == np.float16:
         smallest, largest = -65504, 65504
     else:
-        return
+        smallest, largest = -(1 << 64), 1 << 64
     _check(smallest <= low <= largest, f"from is out of bounds for {dtype}")
     _check(smallest <= high - 1 <= largest, f"to - 1 is out of bounds for {dtype}")
+    exact = largest_integer(dtype)
+    for text, value in (("from", low), ("to - 1", high - 1)):
+        if dtype.kind not in "biu" and abs(value) > exact:
+            warn(
+                f"{text} is out of bounds [-{exact}, {exact}]. Due to precision limitations {dtype} can support discrete "
+                "uniform distribution only within this range."
+            )
 
 
 def _tiny(dtype: np.dtype[Any]) -> Any:
@@ -789,15 +804,15 @@ class Generator:
             values = np.array([_binomial(n, p, uniform) for n, p in pairs], np.float64)
         return _cast(values, dt).reshape(counts.shape)
 
-    def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int) -> Array:
-        """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``.
+    def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int | None) -> Array:
+        """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``; None: up to the dtype's largest.
 
         ``low + r % (high - low)`` for ranges below 2**28, ``low + r64 % (high - low)`` from there on
         (experiment against PyTorch 2.13 CPU).
         """
         dt, dims = np.dtype(dtype), _shape(shape)
-        low, high = operator.index(low), operator.index(high)
-        _check(low < high, f"randint expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        low, high = operator.index(low), largest_integer(dt) + 1 if high is None else operator.index(high)
+        _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
         if low < -(1 << 63) or high > 1 << 63:
             raise ValueError(f"randint expects bounds within int64, but got from={low}, to={high}")
         _check_bounds(low, high, dt)
@@ -810,7 +825,7 @@ class Generator:
             if span < 1 << 64:
                 words %= np.uint64(span)
         values = words.astype(np.int64)
-        if low:
+        if low and span < 1 << 64:
             values += low
         return values.astype(dt, copy=False).reshape(dims)
 

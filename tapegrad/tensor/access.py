@@ -130,6 +130,16 @@ def only_element(t: Any) -> Any:
     return t.item()
 
 
+def real_element(t: Any, kind: str) -> Any:
+    """The only element; one with an imaginary part is refused."""
+    value = only_element(t)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+        return value.real
+    return value
+
+
 def refuse_recorded(t: Any) -> None:
     """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
     if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:

@@ -55,7 +55,10 @@ class Filling(Box):
         )
 
     def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
-        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
+        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to).
+
+        With None as the second bound up to the dtype's largest (2**24 in float32, 2**53 in float64).
+        """
         if not bounds:
             return self._draws("random_ints", generator=generator)
         return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)

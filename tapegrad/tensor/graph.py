@@ -291,6 +291,10 @@ class Handle:
         self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
         self.id = next(HOOK_IDS)
 
+    def hooks_dict_ref(self) -> dict[int, Any]:
+        """The hooks among which this one was registered, as PyTorch's weak reference gives them."""
+        return self._tables[0]
+
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
         Handle.changes += 1

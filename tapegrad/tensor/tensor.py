@@ -38,7 +38,7 @@ from ..programs.tracing import reads, same, touches
 from . import graph as node
 from . import memory
 from . import storage as storages
-from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
+from .access import boxed, destination, only_element, overwrite, raw, real_element, refuse_device, refuse_recorded, set_leaf
 from .filling import Filling
 from .legacy import TensorType, legacy_alias, legacy_array, legacy_tensor, type_named
 from .methods import TableMethods
@@ -175,7 +175,8 @@ class Tensor(Filling, Protocols, TableMethods):
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
         a = operands.form_of(raw(self))
-        strides = tuple([s // a.itemsize for s in a.strides])
+        form = a if a.size else np.broadcast_to(a.dtype.type(0), [max(n, 1) for n in a.shape]).copy()
+        strides = tuple([s // a.itemsize for s in form.strides])
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -522,11 +523,11 @@ class Tensor(Filling, Protocols, TableMethods):
         return bool(a.item())
 
     def __int__(self) -> int:
-        return int(only_element(self))
+        return int(real_element(self, "int64_t"))
 
     def __float__(self) -> float:
         create.warn_of_lost_gradient(self)
-        return float(only_element(self))
+        return float(real_element(self, "double"))
 
     def __complex__(self) -> complex:
         create.warn_of_lost_gradient(self)
@@ -773,6 +774,8 @@ class Tensor(Filling, Protocols, TableMethods):
         if self.requires_grad:
             raise errors.resize_tracked()
         a, n = operands.form_of(raw(self)), math.prod(target)
+        if n >= 1 << 63:
+            raise RuntimeError(f"numel: integer multiplication overflow. In resize_() to {list(target)}.")
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return memory.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
@@ -833,7 +836,7 @@ class Tensor(Filling, Protocols, TableMethods):
         self[(rows, *[place] * (a.ndim - 1))] = fill_value
         return self
 
-    def resize_as_(self, other: Any) -> Tensor:
+    def resize_as_(self, other: Any, *, memory_format: Any = None) -> Tensor:
         """resize_ to other's shape."""
         return self.resize_(*raw(other).shape)
 

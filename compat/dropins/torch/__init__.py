@@ -8,12 +8,16 @@ from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.dtypes import complex32 as complex32
 from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.dtypes import float8_e5m2 as float8_e5m2
+from tapegrad.dtypes import layout as _layout
 
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
 
 chalf = complex32
+sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
+    _layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+)
 
 
 class OutOfMemoryError(RuntimeError):
@@ -30,6 +34,10 @@ def compile(
     if model is None:
         return lambda fn: compile(fn, fullgraph=fullgraph, backend=backend, disable=disable)
     return tapegrad.compile(model, fullgraph=fullgraph) if compiles else model
+
+
+def _nnpack_available() -> bool:
+    return False
 
 
 def __getattr__(name: str) -> object:

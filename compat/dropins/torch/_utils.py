@@ -32,6 +32,11 @@ def _accumulate(iterable: object, fn: object = None) -> object:
     return itertools.accumulate(iterable) if fn is None else itertools.accumulate(iterable, fn)
 
 
+def _element_size(dtype: torch.dtype) -> int:
+    """Bytes of an element."""
+    return dtype.itemsize
+
+
 def _get_device_index(device: object, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device, -1 for the CPU."""
     found = device if isinstance(device, int) else torch.device(device or "cpu")

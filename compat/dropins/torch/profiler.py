@@ -58,6 +58,14 @@ class profile(ContextDecorator):
 emit_nvtx = emit_itt = profile
 
 
+class itt:
+    """Intel's tracing, which is not there."""
+
+    @staticmethod
+    def is_available() -> bool:
+        return False
+
+
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **kwargs: object) -> object:
     """Which steps would be measured: a function of the step's number."""
     cycle = wait + warmup + active
