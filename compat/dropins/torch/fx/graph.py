@@ -1,0 +1,338 @@
+"""Graphs: the nodes of a program in order, and the Python code that does the same."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import copy
+import keyword
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx.node import Node, map_arg
+from torch.fx.proxy import PLAIN
+
+OPERATORS = {
+    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "truediv": "{} / {}", "floordiv": "{} // {}", "mod": "{} % {}",
+    "pow": "{} ** {}", "matmul": "{} @ {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}",
+    "xor": "{} ^ {}", "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}",
+    "ge": "{} >= {}", "neg": "-{}", "pos": "+{}", "invert": "~{}", "getitem": "{}[{}]",
+}  # fmt: skip
+
+
+class PythonCode(NamedTuple):
+    """The text of a function `forward`, and the objects that its names mean."""
+
+    src: str
+    globals: dict[str, Any]
+
+
+class CodeGen:
+    """The signature of the function that a graph becomes."""
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        return f"def forward({', '.join(['self', *free_vars])}){maybe_return_annotation}:"
+
+
+class NodeList:
+    """The nodes of a graph, in order; they may be erased while one goes through them."""
+
+    def __init__(self, graph: Graph, direction: str = "_next") -> None:
+        self.graph, self.direction = graph, direction
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Node]:
+        node = getattr(self.graph._root, self.direction)
+        while node is not self.graph._root:
+            if not node._erased:
+                yield node
+            node = getattr(node, self.direction)
+
+    def __reversed__(self) -> NodeList:
+        return NodeList(self.graph, "_prev")
+
+
+class Graph:
+    """A program: its nodes in the order in which they run."""
+
+    def __init__(
+        self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None
+    ) -> None:
+        self._names: dict[str, int] = {}
+        self._root = Node(self, "", "root", "", (), {})
+        self._insert: Callable[[Node], None] = self._root.prepend
+        self.owning_module = owning_module
+        self._codegen = CodeGen()
+
+    @property
+    def nodes(self) -> NodeList:
+        return NodeList(self)
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    def output_node(self) -> Node:
+        return next(n for n in reversed(self.nodes) if n.op == "output")
+
+    def _name(self, candidate: str) -> str:
+        """A name that no other node has."""
+        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate).strip("_") or "_unnamed"
+        candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
+        base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", candidate).groups()  # type: ignore[union-attr]
+        taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate == "self"
+        if not taken and candidate not in self._names:
+            self._names.setdefault(base, 0)
+            self._names[candidate] = max(self._names.get(candidate, 0), int(number or 0))
+            return candidate
+        n = self._names.get(base, 0)
+        while True:
+            n += 1
+            if f"{base}_{n}" not in self._names:
+                break
+        self._names[base] = n
+        self._names[f"{base}_{n}"] = n
+        return f"{base}_{n}"
+
+    def create_node(
+        self, op: str, target: Any, args: Any = None, kwargs: Any = None, name: str | None = None, type_expr: Any = None
+    ) -> Node:
+        """Add a node where nodes are inserted at present, at the end unless said otherwise."""
+        candidate = name or (target if isinstance(target, str) else getattr(target, "__name__", "unnamed"))
+        candidate = (
+            re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", candidate).lower() if name is None and op != "placeholder" else candidate
+        )
+        node = Node(self, self._name(candidate), op, target, tuple(args or ()), dict(kwargs or {}), type_expr)
+        self._insert(node)
+        return node
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
+        """An input; without a default it must be given."""
+        args = () if default_value is ... else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_function(
+        self, the_function: Any, args: Any = None, kwargs: Any = None, type_expr: Any = None, name: Any = None
+    ) -> Node:
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def call_method(self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_module(self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def output(self, result: Any, type_expr: Any = None) -> Node:
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    @contextlib.contextmanager
+    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
+        before, self._insert = self._insert, insert
+        try:
+            yield
+        finally:
+            self._insert = before
+
+    def inserting_before(self, n: Node | None = None) -> Any:
+        """Where new nodes go: before a node, or before all."""
+        return self.inserting_after(self._root) if n is None else self._inserting(n.prepend)
+
+    def inserting_after(self, n: Node | None = None) -> Any:
+        """Where new nodes go: after a node, or after all."""
+        if n is None:
+            return self._inserting(self._root.prepend)
+        last = [n]
+
+        def insert(node: Node) -> None:
+            last[0].append(node)
+            last[0] = node
+
+        return self._inserting(insert)
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Remove a node that nothing uses."""
+        if to_erase.users:
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
+                f"{to_erase.users}!"
+            )
+        to_erase._set((), {})
+        to_erase._unlink()
+        to_erase._erased = True
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda n: n) -> Node:
+        """Add a copy of another graph's node; arg_transform gives this graph's nodes for that graph's."""
+        args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
+        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        made.meta = copy.copy(node.meta)
+        return made
+
+    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
+        """Add the nodes of another graph; returns what it puts out."""
+        for node in g.nodes:
+            if node.op == "output":
+                result = map_arg(node.args[0], lambda n: val_map[n])
+                return (result, node) if return_output_node else result
+            if node not in val_map:
+                val_map[node] = self.node_copy(node, lambda n: val_map[n])
+        return None
+
+    def __deepcopy__(self, memo: Any = None) -> Graph:
+        made: dict[Node, Node] = {}
+        result = type(self)()
+        found = result.graph_copy(self, made, return_output_node=True)
+        if found is not None:
+            value, node = found
+            result.output(value, node.type).meta = copy.copy(node.meta)
+        return result
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Remove the nodes that nothing uses and that change nothing; whether there were any."""
+        changed = False
+        for node in reversed(self.nodes):
+            if not node.users and not (is_impure_node or Node.is_impure)(node):
+                self.erase_node(node)
+                changed = True
+        return changed
+
+    def lint(self) -> None:
+        """Raise RuntimeError for a node that uses what is not made before it, or a name that two nodes have."""
+        seen: set[Node] = set()
+        names: set[str] = set()
+        for node in self.nodes:
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
+            if node.name in names:
+                raise RuntimeError(f"Node redefined name {node.name}!")
+            names.add(node.name)
+            seen.add(node)
+
+    def python_code(self, root_module: str = "self", **kwargs: Any) -> PythonCode:
+        """The code of a function that does what the graph does; root_module is the name of the module in it."""
+        names: dict[str, Any] = {"torch": torch}
+
+        def known(name: str, value: Any) -> str:
+            name = re.sub(r"\W", "_", name)
+            while names.setdefault(name, value) is not value:
+                name += "_1"
+            return name
+
+        def text(a: Any) -> str:
+            if isinstance(a, Node):
+                return a.name
+            if type(a) in (str, int, bool, type(None)) or (type(a) is float and a - a == 0):
+                return repr(a)
+            if a is ...:
+                return "..."
+            if isinstance(a, tuple) and not hasattr(a, "_fields"):
+                return f"({', '.join(map(text, a))}{',' * (len(a) == 1)})"
+            if isinstance(a, list):
+                return f"[{', '.join(map(text, a))}]"
+            if isinstance(a, dict):
+                return f"{{{', '.join([f'{k!r}: {text(v)}' for k, v in a.items()])}}}"
+            if isinstance(a, slice):
+                return f"slice({text(a.start)}, {text(a.stop)}, {text(a.step)})"
+            if isinstance(a, PLAIN) and str(a).startswith("torch."):
+                return str(a)
+            return known(f"_{getattr(a, '__name__', type(a).__name__)}", a)
+
+        def operand(a: Any) -> str:
+            return f"({text(a)})" if isinstance(a, int | float) and text(a).startswith("-") else text(a)
+
+        def called(name: str, args: Any, kwargs: Any) -> str:
+            return f"{name}({', '.join([*map(text, args), *[f'{k} = {text(v)}' for k, v in kwargs.items()]])})"
+
+        def statement(node: Node) -> str:
+            function = node.target
+            if node.op == "get_attr":
+                return attribute(function)
+            if node.op == "call_method":
+                return called(f"{text(node.args[0])}.{function}", node.args[1:], node.kwargs)
+            if node.op == "call_module":
+                return called(attribute(function), node.args, node.kwargs)
+            if getattr(function, "__module__", None) == "_operator" and function.__name__ in OPERATORS and not node.kwargs:
+                return OPERATORS[function.__name__].format(*map(operand, node.args))
+            if function is getattr and isinstance(node.args[1], str) and node.args[1].isidentifier() and len(node.args) == 2:
+                return f"{text(node.args[0])}.{node.args[1]}"
+            module = getattr(function, "__module__", None) or ""
+            module = "" if module == "builtins" else f"{module}_"
+            return called(known(f"{module}{function.__name__}", function), node.args, node.kwargs)
+
+        def attribute(target: str) -> str:
+            path = root_module
+            for part in target.split("."):
+                path = f"{path}.{part}" if part.isidentifier() else f'getattr({path}, "{part}")'
+            return path
+
+        def annotated(node: Node, sign: str) -> str:
+            return "" if node.type is None else f"{sign}{known(getattr(node.type, '__name__', 'type'), node.type)}"
+
+        inputs, lines, returns = [], [], ""
+        last = {used: node for node in self.nodes for used in node.all_input_nodes}  # the node that uses it last
+        for node in self.nodes:
+            if node.op == "placeholder":
+                default = f" = {text(node.args[0])}" if node.args else ""
+                own = node.target.lstrip("*")
+                inputs.append(f"{node.target}{annotated(node, ' : ')}{default}")
+                if own != node.name:
+                    lines.append(f"{node.name} = {own}")
+            elif node.op == "output":
+                lines.append(f"return {text(node.args[0])}")
+                returns = annotated(node, " -> ")
+            else:
+                done = [used.name for used in last if last[used] is node]
+                free = f";  {' = '.join(done)} = None" if done else ""
+                lines.append(f"{node.name} = {statement(node)}{free}")
+        head = self._codegen.gen_fn_def(inputs, returns)
+        return PythonCode("\n".join([head, *[f"    {line}" for line in lines or ["pass"]]]) + "\n", names)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        self._codegen = codegen
+
+    def __str__(self) -> str:
+        return "\n    ".join(["graph():", *[node.format_node() for node in self.nodes]])
+
+    def print_tabular(self) -> None:
+        """Print a line a node."""
+        for node in self.nodes:
+            print(f"{node.op:14s} {node.name:20s} {node.target} {node.args} {node.kwargs}")
+
+    def __getstate__(self) -> Any:
+        number = {node: i for i, node in enumerate(self.nodes)}
+        return [
+            (n.op, n.target, *[map_arg(a, lambda used: Place(number[used])) for a in (n.args, n.kwargs)], n.name, n.type)
+            for n in self.nodes
+        ]
+
+    def __setstate__(self, rows: Any) -> None:
+        self.__init__()  # type: ignore[misc]
+        made: list[Node] = []
+        for op, target, args, kwargs, name, kind in rows:
+            args, kwargs = [placed(a, made) for a in (args, kwargs)]
+            made.append(self.create_node(op, target, args, kwargs, name, kind))
+
+
+class Place(NamedTuple):
+    """A node in a pickle: which it is of its graph."""
+
+    number: int
+
+
+def placed(a: Any, nodes: list[Node]) -> Any:
+    """An argument with nodes for their places."""
+    if isinstance(a, Place):
+        return nodes[a.number]
+    if isinstance(a, tuple) and not hasattr(a, "_fields"):
+        return tuple([placed(x, nodes) for x in a])
+    if isinstance(a, list):
+        return [placed(x, nodes) for x in a]
+    if isinstance(a, dict):
+        return {k: placed(v, nodes) for k, v in a.items()}
+    return slice(*[placed(x, nodes) for x in (a.start, a.stop, a.step)]) if isinstance(a, slice) else a
