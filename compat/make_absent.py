@@ -25,7 +25,7 @@ REASONS = {  # a package: it and all its modules
     "distributed": PROCESSES,
     "export": "tapegrad exports no programs",
     "futures": "tapegrad runs nothing in the background",
-    "fx": "tapegrad has no graphs of programs",
+    "fx": "torch.fx has here what makes, runs and transforms graphs; not this",
     "library": "tapegrad has no dispatcher to register operators with; its own are made by tapegrad.custom",
     "nested": "nested tensors are out of tapegrad's scope",
     "nn.attention.bias": "tapegrad's attention takes masks as tensors",

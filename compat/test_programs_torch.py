@@ -2,6 +2,7 @@
 
 import pathlib
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,7 +17,9 @@ PROGRAMS = [  # a program in compat/programs and its arguments
     "burgers.py",
     "char_models.py",
     "conditional_gan.py",
+    pytest.param("e3nn_force_field.py", marks=pytest.mark.skipif(find_spec("e3nn") is None, reason="needs e3nn")),
     "forward_forward.py",
+    "fx_graphs.py",
     "gan.py",
     "graph_networks.py",
     "hamiltonian.py",

@@ -36,6 +36,15 @@ def compile(
     return tapegrad.compile(model, fullgraph=fullgraph) if compiles else model
 
 
+def _assert(condition: object, message: str) -> object:
+    """Raise an AssertionError unless the condition holds; what overrides functions is asked."""
+    from .overrides import handle_torch_function, has_torch_function
+
+    if has_torch_function((condition,)):
+        return handle_torch_function(_assert, (condition,), condition, message)
+    assert condition, message
+
+
 def _nnpack_available() -> bool:
     return False
 

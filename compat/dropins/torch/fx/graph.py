@@ -80,7 +80,7 @@ class Graph:
 
     def _name(self, candidate: str) -> str:
         """A name that no other node has."""
-        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate).strip("_") or "_unnamed"
+        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", candidate).groups()  # type: ignore[union-attr]
         taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate == "self"

@@ -116,24 +116,19 @@ class GraphModule(torch.nn.Module):
 
     def __reduce__(self) -> Any:
         base = next(c for c in type(self).__mro__ if "_of_one_graph" not in vars(c))
-        return _rebuilt, (base, type(self).__name__, self._state(), self._graph)
+        return _made, (base, self._state(), self._graph)
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
-        _, (base, name, state, graph) = self.__reduce__()
-        memo[id(self)] = made = GraphModule.__new__(base)
-        return _filled(made, name, copy.deepcopy(state, memo), copy.deepcopy(graph, memo))
+        made, (base, state, graph) = self.__reduce__()
+        return made(base, copy.deepcopy(state, memo), copy.deepcopy(graph, memo))
 
     def __copy__(self) -> GraphModule:
-        _, (base, name, state, graph) = self.__reduce__()
-        return _filled(GraphModule.__new__(base), name, dict(state), graph)
+        made, (base, state, graph) = self.__reduce__()
+        return made(base, dict(state), graph)
 
 
-def _filled(module: GraphModule, name: str, state: dict[str, Any], graph: Graph) -> GraphModule:
+def _made(base: type, state: dict[str, Any], graph: Graph) -> GraphModule:
+    module = GraphModule.__new__(base)
     module.__dict__.update(state)
-    type(module).__name__ = type(module).__qualname__ = name
     module.graph = graph
     return module
-
-
-def _rebuilt(base: type, name: str, state: dict[str, Any], graph: Graph) -> GraphModule:
-    return _filled(GraphModule.__new__(base), name, state, graph)

@@ -118,6 +118,8 @@ class Proxy:
         if len(tracers) > 1:
             raise RuntimeError("Found multiple different tracers while trying to trace operations")
         tracer = next(iter(tracers.values()))
+        if orig_method.__name__ == "einsum" and len(args) == 2 and isinstance(args[1], tuple | list):
+            args = (args[0], *args[1])  # passes read the operands singly, as PyTorch hands them on
         if is_tensor_method_or_property(orig_method):
             name = getattr(getattr(orig_method, "__self__", None), "__name__", None) or orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
