@@ -261,6 +261,8 @@ class Graph:
                 return OPERATORS[function.__name__].format(*map(operand, node.args))
             if function is getattr and isinstance(node.args[1], str) and node.args[1].isidentifier() and len(node.args) == 2:
                 return f"{text(node.args[0])}.{node.args[1]}"
+            if getattr(torch, function.__name__, None) is function:
+                return called(f"torch.{function.__name__}", node.args, node.kwargs)
             module = getattr(function, "__module__", None) or ""
             module = "" if module == "builtins" else f"{module}_"
             return called(known(f"{module}{function.__name__}", function), node.args, node.kwargs)
