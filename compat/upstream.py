@@ -1,6 +1,7 @@
 """Runs tests of PyTorch on the drop-in and on PyTorch itself, with the same stand-in for their private helpers.
 
     python compat/upstream.py CHECKOUT/test/test_indexing.py CHECKOUT/test/nn [-k PATTERN] [--failures]
+    python compat/upstream.py --oneflow CHECKOUT/python/oneflow/test/modules [-k PATTERN] [--failures]
 
 prints, for each file: tests that pass on PyTorch and are in scope, those of them that pass on the drop-in, and what is
 out of scope, by reason. With --failures also the name of each test that fails, with its error's last line. Nothing of the
@@ -162,7 +163,13 @@ def run_file(library: str, file: pathlib.Path, pattern: str, out: pathlib.Path) 
         from tapegrad import compat
 
         compat.install("torch", replace=True)
-    importlib.import_module("helpers").install()
+    if library == "oneflow":
+        from tapegrad import compat
+
+        compat.install("oneflow", replace=True)
+        importlib.import_module("helpers.oneflow_tests").install(file)
+    else:
+        importlib.import_module("helpers").install()
     rows = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -213,9 +220,23 @@ def compare(file: pathlib.Path, pattern: str, failures: bool) -> None:
                 print(f"  {key}: {state}")
 
 
+def check_oneflow(file: pathlib.Path, pattern: str, failures: bool) -> None:
+    """OneFlow's tests on its drop-in alone, for want of OneFlow: they compare with PyTorch or NumPy themselves."""
+    rows, said = measured("oneflow", file, pattern)
+    skipped = sum(state.startswith("skipped") for state, _ in rows.values())
+    passed = sum(state == "passed" for state, _ in rows.values())
+    print(f"{file.name}: {passed} of {len(rows) - skipped}; {skipped} skipped", flush=True)
+    for text in said:
+        print(f"  failed while the file was read: {text}")
+    for key, (state, _) in rows.items() if failures else ():
+        if not state.startswith(("passed", "skipped")):
+            print(f"  {key}: {state}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=pathlib.Path)
+    parser.add_argument("--oneflow", action="store_true", help="the tests are OneFlow's")
     parser.add_argument("-k", dest="pattern", default="", help="a regular expression that Class.test must match")
     parser.add_argument("--failures", action="store_true", help="name the tests that fail")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -226,7 +247,7 @@ def main() -> None:
         return
     for path in options.paths:
         for file in sorted(path.rglob("test_*.py")) if path.is_dir() else [path.resolve()]:
-            compare(file, options.pattern, options.failures)
+            (check_oneflow if options.oneflow else compare)(file, options.pattern, options.failures)
 
 
 if __name__ == "__main__":
