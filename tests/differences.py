@@ -143,6 +143,17 @@ ROWS = [
     ("the projector on a repeated eigenvalue has a gradient",
      "a = L.diag(L.tensor([1., 1., 3.])).requires_grad_(); v = L.linalg.eigh(a)[1][:, :2]\n"
      "(v @ v.T)[0, 2].backward(); print(a.grad[0].tolist())", "[0.0, 0.0, -0.25]", "[nan, nan, nan]"),
+    ("symmetric functions of eigenvalues or singular values have second derivatives where these repeat",
+     "f = lambda a: L.linalg.eigvalsh((a + a.T) / 2).log().sum() + L.linalg.svdvals(a).pow(3).sum()\n"
+     "h = L.autograd.functional.hessian(f, 2 * L.eye(2)); print([round(x, 4) for x in h[0, 0].flatten().tolist()])",
+     "[11.75, 0.0, 0.0, 0.0]", "[nan, nan, nan, nan]"),
+    ("so has a function of the eigenvalues of any matrix",
+     "h = L.autograd.functional.hessian(lambda a: (L.linalg.eigvals(a) ** 2).sum().real, 2 * L.eye(2))\n"
+     "print([round(x, 4) for x in h[0, 1].flatten().tolist()])", "[0.0, 0.0, 2.0, 0.0]", "[nan, nan, nan, nan]"),
+    ("the nuclear norm has all derivatives at full rank",
+     "h = L.autograd.functional.hessian(lambda a: L.linalg.matrix_norm(a, 'nuc'), 2 * L.eye(2))\n"
+     "print([round(x, 4) for x in h[0, 1].flatten().tolist()])",
+     "[0.0, 0.25, -0.25, 0.0]", "[nan, nan, nan, nan]"),
     ("svd propagates cotangents of the vectors beyond the reduced form",
      "a = L.tensor([[1.], [0.]], requires_grad=True); u = L.linalg.svd(a)[0][:, 1:]\n"
      "(u @ u.T)[0, 1].backward(); print(a.grad.flatten().tolist())", "[0.0, -1.0]", "[0.0, 0.0]"),

@@ -48,6 +48,11 @@ def on_diagonal(xp: Any, x: Any) -> Any:
     return xp.diagonal_embed(x, (*x.shape, n), 0, r - 1, r)
 
 
+def diagonal_of(xp: Any, x: Any) -> Any:
+    r = len(x.shape)
+    return xp.diagonal(x, 0, r - 2, r - 1)
+
+
 # --------------------------------------------------------------------------------------------------- parts of the rules
 
 
@@ -144,52 +149,67 @@ def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any, upper: bool) -> Any:
     gw, gv = gs
     w, v = ans
     if gv is None:
-        return xp.matmul(v * row(xp, gw), mh_of(xp, v))
+        return xp.spectral(w, v, gw)
     k = xp.matmul(mh_of(xp, v), gv)
     k = xp.phase_free(k, k, EIGH_PHASE)
-    h = mh_of(xp, k)
-    gaps = xp.inverse_gaps(w, k - h, k + h, w * 0.0 if gw is None else gw, -1.0)
-    inner = (k - h) * gaps * 0.5
-    inner = xp.matmul(v, inner)
-    return xp.matmul(inner if gw is None else inner + v * row(xp, gw), mh_of(xp, v))
+    h, slopes, values = mh_of(xp, k), w * 0.0, None
+    if gw is not None:
+        own = (k + h) * 0.5
+        values = xp.restored(w, own, gv, gv, gw, True)
+        k, slopes = _vectors_alone(xp, k, gw, xp.uncarried(w, own, gv, gv, False))
+        h = mh_of(xp, k)
+    inner = (k - h) * xp.inverse_gaps(w, k - h, k + h, slopes, -1.0) * 0.5
+    inner = xp.matmul(v, inner if values is None else inner + values)
+    return xp.matmul(inner, mh_of(xp, v))
+
+
+def _vectors_alone(xp: Any, k: Any, gw: Any, kept: Any) -> tuple[Any, Any]:
+    """Without what a coupling carries (see `table.spectrum`), and the slopes of the values outside it."""
+    return k * kept, gw * diagonal_of(xp, kept)
 
 
 def _spectral(xp: Any, inner: Any, v: Any, real: bool) -> Any:
     """V^-H inner V^H."""
     h = mh_of(xp, v)
-    t = xp.solve([h, xp.matmul(inner, h)], None)
-    return xp.real(t) if real else t
+    return _real_part(xp, xp.solve([h, xp.matmul(inner, h)], None), real)
+
+
+def _real_part(xp: Any, x: Any, real: bool) -> Any:
+    return xp.real(x) if real else x
 
 
 def _d_eig(xp: Any, gs: Any, ans: Any, a: Any, real: bool, checked: bool) -> Any:
     gw, gv = gs
     w, v = ans
     if gv is None:
-        return _spectral(xp, on_diagonal(xp, gw), v, real)
-    h, r = mh_of(xp, v), len(v.shape)
+        return _real_part(xp, xp.similar(w, v, gw), real)
+    h, slopes, values = mh_of(xp, v), w * 0.0, None
     k = xp.matmul(h, gv)
-    gv = xp.phase_free(gv, k, EIG_PHASE) if checked else gv
-    own = row(xp, xp.diagonal(k, 0, r - 2, r - 1))
+    if gw is not None:
+        values = xp.restored(w, k, gv, gv, gw, False)
+        k, slopes = _vectors_alone(xp, k, gw, xp.uncarried(w, k, gv, gv, True))
+    k = xp.phase_free(k, k, EIG_PHASE) if checked else k
+    own = row(xp, diagonal_of(xp, k))
     # LAPACK scales vectors to norm 1 and their largest element to a real number
     turned = xp.safe_div(xp.to_complex(xp.largest(v)), v) * xp.to_complex(xp.imag(own))
-    k = xp.matmul(h, gv - turned * 1j - v * xp.to_complex(xp.real(own)))
-    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0 if gw is None else gw, -1.0)
-    inner = k * xp.conj(gaps)
-    return _spectral(xp, inner if gw is None else inner + on_diagonal(xp, gw), v, real)
+    k = k - xp.matmul(h, turned * 1j + v * xp.to_complex(xp.real(own)))
+    inner = k * xp.conj(xp.inverse_gaps(w, k, k * 0.0, slopes, -1.0))
+    return _spectral(xp, inner if values is None else inner + values, v, real)
 
 
 def _d_eigvalsh(xp: Any, g: Any, ans: Any, a: Any) -> Any:
-    v = xp.eigh(a, False)[1]
-    return xp.matmul(v * row(xp, g), mh_of(xp, v))
+    w, v = xp.eigh(a, False)
+    return xp.spectral(w, v, g)
 
 
 def _d_eigvals(xp: Any, g: Any, ans: Any, a: Any, real: bool) -> Any:
-    return _spectral(xp, on_diagonal(xp, g), xp.eig(a, real, False)[1], real)
+    w, v = xp.eig(a, real, False)
+    return _real_part(xp, xp.similar(w, v, g), real)
 
 
 def _d_svdvals(xp: Any, g: Any, ans: Any, a: Any) -> Any:
-    u, _, vh = xp.svd(a, False)
-    return xp.matmul(u * row(xp, g), vh)
+    u, s, vh = xp.svd(a, False)
+    return xp.singular(s, u, vh, g)
 
 
 def _beyond(xp: Any, g: Any, u: Any, k: int, own: Any) -> Any:
@@ -209,20 +229,25 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     u1 = xp.index(u, first) if u.shape[-1] > k else u
     v1 = xp.index(v, first) if v.shape[-1] > k else v
     if gu is None and gvh is None:
-        return xp.matmul(u1 * row(xp, gw), mh_of(xp, v1))
+        return xp.singular(s, u1, mh_of(xp, v1), gw)
     zero = (u if gu is None else v) * 0.0 if gu is None or gvh is None else None
     gu = zero if gu is None else gu
     gv = zero if gvh is None else mh_of(xp, gvh)
     ku = xp.matmul(mh_of(xp, u1), xp.index(gu, first))
     kv = xp.matmul(mh_of(xp, v1), xp.index(gv, first))
     both = xp.phase_free(ku + kv, ku + kv, SVD_PHASE)
-    slopes = s * 0.0 if gw is None else gw
+    slopes, values = s * 0.0, None
+    if gw is not None:
+        given = xp.index(gu, first), xp.index(gv, first)
+        own = (both + mh_of(xp, both)) * 0.5
+        values = xp.restored(s, own, *given, gw, True)
+        both, slopes = _vectors_alone(xp, both, gw, xp.uncarried(s, own, *given, False))
     inner = 0.0
     for t, sign in ((both, -1.0), (ku - kv, 1.0)):
         h = mh_of(xp, t)
         inner = inner + (t - h) * xp.inverse_gaps(s, t - h, t + h, slopes, sign)
-    left = xp.matmul(u1, inner * 0.5)
-    left = left if gw is None else left + u1 * row(xp, gw)
+    inner = inner * 0.5 if values is None else inner * 0.5 + values
+    left = xp.matmul(u1, inner)
     if u.shape[-2] > k:
         beyond = _beyond(xp, gu, u, k, ku)
         left = left + beyond * row(xp, xp.inverse_sizes(s, beyond))
@@ -234,11 +259,6 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- derivatives forwards
-
-
-def diagonal_of(xp: Any, x: Any) -> Any:
-    r = len(x.shape)
-    return xp.diagonal(x, 0, r - 2, r - 1)
 
 
 def _j_cholesky(xp: Any, ts: Any, ans: Any, a: Any) -> Any:

@@ -1,0 +1,177 @@
+"""Array functions of spectra that the records of `table.spectrum` call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .lapack import mh
+
+
+def hermitian_part(x: Any) -> Any:
+    return (x + mh(x)) * x.real.dtype.type(0.5)
+
+
+def polar(xp: Any, a: Any) -> tuple[Any, Any]:
+    """The sum of the singular values, and U V^H."""
+    u, s, vh = xp.svd(a, False)
+    return xp.asarray(s.sum(-1)), u @ vh
+
+
+@np.errstate(all="ignore")
+def sylvester(xp: Any, p: Any, c: Any) -> Any:
+    """X of P X + X P = C, P the Hermitian part of p; an element of C that is 0 between eigenvectors of sum 0 gives 0."""
+    w, v = xp.with_nan(xp.linalg.eigh, hermitian_part(p))
+    k = mh(v) @ c @ v
+    return v @ xp.where(k == 0, 0, k / (w[..., :, None] + w[..., None, :])) @ mh(v)
+
+
+# ------------------------------------------------------------------------------------------------------ repeated values
+
+NEAR = 2 / 3  # values are one value if they agree in this part of their digits, and cotangents are level in a half of them
+MARK = math.pi  # the diagonal of what is carried, in units of its size: no other loss has this mark by chance
+
+
+def clusters(xp: Any, w: Any) -> Any:
+    """Which pairs of values are equal to rounding; nan equals everything."""
+    gap = xp.abs(w[..., :, None] - w[..., None, :])
+    bound = np.finfo(w.dtype).eps ** NEAR * xp.abs(w).max(-1, initial=0)[..., None, None]
+    return xp.transitive(xp.logical_not(gap > bound)) & ~np.eye(w.shape[-1], dtype=bool)
+
+
+def transitive(near: Any) -> Any:
+    """Pairs of places that are near to the same places."""
+    if near.sum() == math.prod(near.shape[:-1]):  # nothing but the diagonals
+        return near
+    one = near.astype(np.float32)
+    closed = ((one @ one > 0) == near).all(-1)
+    return near & closed[..., :, None] & closed[..., None, :]
+
+
+def _level(xp: Any, w: Any, g: Any) -> Any:
+    """The clusters within which g is constant to rounding, of itself or of the slopes that a loss of order 1 has."""
+    pairs, size = clusters(xp, w), xp.abs(g)
+    scale = xp.abs(w).max(-1, initial=0)[..., None, None]
+    usual = xp.where(scale > 0, 1 / xp.where(scale > 0, scale, 1), 0)
+    bound = math.sqrt(np.finfo(g.dtype).eps) * xp.maximum(xp.maximum(size[..., :, None], size[..., None, :]), usual)
+    uneven = (pairs & ~(xp.abs(g[..., :, None] - g[..., None, :]) <= bound)).any(-1)
+    uneven = uneven | (pairs & uneven[..., None, :]).any(-1)
+    return pairs & ~uneven[..., None]
+
+
+def _diagonal(xp: Any, x: Any) -> Any:
+    return xp.diagonal(x, 0, -2, -1)
+
+
+def _on_diagonal(xp: Any, x: Any) -> Any:
+    return xp.where(np.eye(x.shape[-1], dtype=bool), x[..., None, :], 0)
+
+
+def _summed(xp: Any, one: Any, x: Any) -> Any:
+    return (one.astype(x.dtype) @ x[..., None])[..., 0]
+
+
+def _parts(xp: Any, pairs: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+    """Of a matrix within clusters: where that is, the mean of the diagonal, what deviates from it, and the size of that.
+
+    The size has a sign that changes with that of the matrix.
+    """
+    own = pairs | (np.eye(x.shape[-1], dtype=bool) & pairs.any(-1)[..., None])
+    mean = _summed(xp, own, _diagonal(xp, x)) / xp.maximum(own.sum(-1), 1).astype(x.real.dtype)
+    rest = xp.where(own, x, 0) - _on_diagonal(xp, mean)
+    n = x.shape[-1]
+    weighted = (rest * np.sqrt(np.arange(2, n * n + 2)).reshape(n, n).astype(rest.dtype)).sum(-1).real
+    size = xp.sqrt(_summed(xp, own, (rest.real**2 + rest.imag**2).sum(-1)))
+    return own, mean, rest, xp.where(_summed(xp, own, weighted) < 0, -size, size)
+
+
+def _pattern(xp: Any, own: Any, dtype: Any) -> Any:
+    """Numbers of sum 0 and norm 1 in each cluster."""
+    rank, n = (own & np.tri(own.shape[-1], k=-1, dtype=bool)).sum(-1), own.sum(-1)
+    return ((rank - (n - 1) / 2) / xp.sqrt(xp.maximum(n * (n * n - 1) / 12, 0.5))).astype(dtype)
+
+
+def _noise(xp: Any, x: Any) -> Any:
+    return 64 * max(x.shape[-2:]) * np.finfo(x.dtype).eps * xp.abs(x).max((-2, -1), initial=0)[..., None]
+
+
+def _couplings(xp: Any, w: Any, g: Any, k: Any) -> tuple[Any, Any, Any, Any]:
+    """The parts of k within level clusters; what is nothing but rounding is 0."""
+    own, mean, rest, size = _parts(xp, _level(xp, w, g), k)
+    some = xp.abs(size) > _noise(xp, k)
+    return own, mean, xp.where(some[..., None], rest, 0), xp.where(some, size, 0)
+
+
+def carried(xp: Any, w: Any, g: Any, k: Any, other: Any) -> Any:
+    """Within clusters k less its mean diagonal, and MARK times the size of that on the diagonal; `other` beside these."""
+    own, _, rest, size = _couplings(xp, w, g, k)
+    columns = own.any(-1)[..., None, :]
+    return xp.where(own, rest + _on_diagonal(xp, size * MARK), xp.where(columns, other, 0)).astype(k.dtype)
+
+
+def single(xp: Any, w: Any, g: Any) -> Any:
+    """0 for the values of clusters, 1 for others."""
+    return xp.logical_not(_level(xp, w, g).any(-1)).astype(w.real.dtype)
+
+
+def probe(xp: Any, w: Any, g: Any, k: Any) -> Any:
+    """The diagonal of k; in clusters its mean, and the size of what deviates from it times a pattern; nan where g is."""
+    own, mean, _, size = _couplings(xp, w, g, k)
+    sent = xp.where(own.any(-1), mean + size * _pattern(xp, own, size.dtype), _diagonal(xp, k))
+    return xp.where(xp.isnan(g), np.nan, sent).astype(k.dtype)
+
+
+def refused(xp: Any, w: Any, g: Any, x: Any) -> Any:
+    """x, nan in clusters where it is not 0."""
+    pairs = _level(xp, w, g)
+    inside = pairs | (np.eye(w.shape[-1], dtype=bool) & pairs.any(-1)[..., None])
+    return xp.where(inside & (x != 0), np.nan, x).astype(x.dtype)
+
+
+def _told(xp: Any, w: Any, k: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """The clusters in which k holds nothing but what `carried` made, or 0, and its parts; noise is that of x and y."""
+    own, mean, rest, size = _parts(xp, clusters(xp, w), k)
+    noise = xp.maximum(_noise(xp, x), _noise(xp, y))
+    told = own.any(-1) & (xp.abs(mean - MARK * size) <= noise)
+    return told, told & (xp.abs(size) > noise), own, rest, size, own.any(-1) & (xp.abs(mean) > noise)
+
+
+def uncarried(xp: Any, w: Any, k: Any, x: Any, y: Any, alone: bool) -> Any:
+    """0 where k holds what is carried, 1 elsewhere; if nothing else can be there, nan for what several passes carried."""
+    told, _, own, _, _, some = _told(xp, w, k, x, y)
+    rest = xp.where((own & (some & ~told)[..., None]) & alone, np.nan, 1)
+    return xp.where(own & told[..., None], 0, rest).astype(w.real.dtype)
+
+
+@np.errstate(all="ignore")
+def restored(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, real: bool) -> Any:
+    """r on the diagonal, and in clusters that carry something: the mean of r there, and the slope of r on the pattern."""
+    _, marked, own, rest, size, _ = _told(xp, w, k, x, y)
+    one = r.astype(k.dtype)
+    slope = _summed(xp, own, one * _pattern(xp, own, size.dtype)) / xp.where(marked, size, 1)
+    mean = _summed(xp, own, one) / xp.maximum(own.sum(-1), 1)
+    inside = xp.where(marked[..., None], slope[..., None] * rest, 0)
+    return (inside + _on_diagonal(xp, xp.where(marked, mean, one))).astype(k.dtype)
+
+
+def unmarked(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any) -> Any:
+    """r, nan in clusters that carry something where it is not 0."""
+    return xp.where(_told(xp, w, k, x, y)[1] & (r != 0), np.nan, r).astype(r.dtype)
+
+
+def spectral(xp: Any, w: Any, v: Any, g: Any) -> Any:
+    """V diag(g) V^H."""
+    return (v * g[..., None, :]) @ mh(v)
+
+
+def singular(xp: Any, s: Any, u: Any, vh: Any, g: Any) -> Any:
+    """U diag(g) V^H."""
+    return (u * g[..., None, :]) @ vh
+
+
+def similar(xp: Any, w: Any, v: Any, g: Any) -> Any:
+    """V^-H diag(g) V^H."""
+    h = mh(v)
+    return xp.inverse(h) @ (g[..., :, None] * h)
