@@ -210,3 +210,45 @@ def test_sylvester_solves_its_equation():
     p = x @ x.conj().T
     got = TABLE["sylvester"].call(tg.tensor(p), tg.tensor(c)).numpy()
     np.testing.assert_allclose(p @ got + got @ p, c, atol=1e-10)
+
+
+MIXED = np.stack([2 * np.eye(3), np.diag([4.0, 4.0, 1.0]), np.diag([1.0, 2.0, 5.0])])
+BATCHED = {
+    "eigvalsh": (lambda a: L.eigvalsh(own(a)).log().sum(), lambda a: tg.logdet(own(a)).sum()),
+    "eigvals": (lambda a: (L.eigvals(a) ** 3).sum().real, lambda a: power(a, 3).sum()),
+    "svdvals": (lambda a: (L.svdvals(a) ** 4).sum(), lambda a: power(a @ a.mT, 2).sum()),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_batches_in_which_the_values_of_some_matrices_repeat(dtype, name):
+    f, formula = BATCHED[name]
+    q = basis(3)
+    a = tg.tensor((q @ MIXED @ q.T).astype(dtype))
+    expected = functional.hessian(formula, a).numpy()
+    atol = 1e5 * np.finfo(dtype).eps * np.abs(expected).max()
+    np.testing.assert_allclose(functional.hessian(f, a).numpy(), expected, atol=atol, rtol=0)
+    of_each = tg.func.vmap(tg.func.hessian(f))(a).numpy()
+    np.testing.assert_allclose(of_each, np.stack([expected[i, :, :, i] for i in range(3)]), atol=atol, rtol=0)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", BATCHED)
+def test_compiled_second_derivatives_where_values_repeat(name):
+    pytest.importorskip("jax")
+    f, formula = BATCHED[name]
+
+    def product(f):
+        def run(a, v):
+            a = a.detach().requires_grad_()
+            (g,) = tg.autograd.grad(f(a), a, create_graph=True)
+            return tg.autograd.grad((g * v).sum(), a)[0]
+
+        return run
+
+    compiled = tg.compile(product(f))
+    v = tg.tensor(np.random.default_rng(0).standard_normal(MIXED.shape))
+    for i in range(3):
+        a = tg.tensor(MIXED * (1 + i))
+        np.testing.assert_allclose(compiled(a, v).numpy(), product(formula)(a, v).numpy(), atol=1e-9, rtol=1e-9)

@@ -48,7 +48,7 @@ NUMPY = namespace(
     svd=lapack.svd,
     with_nan=lapack.with_nan,
     products_without=lapack.products_without,  # NumPy's in n^2 steps, XLA's in one product
-    transitive=spectrum.transitive,  # NumPy's leaves the product out where nothing is near
+    if_near=spectrum.if_near,  # of two functions the one that is needed; XLA's runs the general one
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,19 +36,26 @@ MARK = math.pi  # the diagonal of what is carried, in units of its size: no othe
 
 
 def clusters(xp: Any, w: Any) -> Any:
-    """Which pairs of values are equal to rounding; nan equals everything."""
+    """Which pairs of values are equal to rounding, if they are so to the same others; nan equals everything."""
     gap = xp.abs(w[..., :, None] - w[..., None, :])
-    bound = np.finfo(w.dtype).eps ** NEAR * xp.abs(w).max(-1, initial=0)[..., None, None]
-    return xp.transitive(xp.logical_not(gap > bound)) & ~np.eye(w.shape[-1], dtype=bool)
-
-
-def transitive(near: Any) -> Any:
-    """Pairs of places that are near to the same places."""
-    if near.sum() == math.prod(near.shape[:-1]):  # nothing but the diagonals
-        return near
+    near = xp.logical_not(gap > _bound(xp, w)[..., None, None])
     one = near.astype(np.float32)
     closed = ((one @ one > 0) == near).all(-1)
-    return near & closed[..., :, None] & closed[..., None, :]
+    return near & closed[..., :, None] & closed[..., None, :] & ~np.eye(w.shape[-1], dtype=bool)
+
+
+def _bound(xp: Any, w: Any) -> Any:
+    return np.finfo(w.dtype).eps ** NEAR * xp.abs(w).max(-1, initial=0)
+
+
+def if_near(w: Any, special: Callable[[], Any], ordinary: Callable[[], Any]) -> Any:
+    """What `special` gives, or `ordinary`, which is the same if no two values are near."""
+    if w.dtype.kind == "c":
+        gap = np.abs(w[..., :, None] - w[..., None, :]) + np.where(np.eye(w.shape[-1], dtype=bool), np.inf, 0)
+        apart = gap > _bound(np, w)[..., None, None]
+    else:
+        apart = np.diff(np.sort(w)) > _bound(np, w)[..., None]
+    return ordinary() if apart.all() else special()
 
 
 def _level(xp: Any, w: Any, g: Any) -> Any:
@@ -104,61 +112,98 @@ def _couplings(xp: Any, w: Any, g: Any, k: Any) -> tuple[Any, Any, Any, Any]:
     return own, mean, xp.where(some[..., None], rest, 0), xp.where(some, size, 0)
 
 
-def carried(xp: Any, w: Any, g: Any, k: Any, other: Any) -> Any:
-    """Within clusters k less its mean diagonal, and MARK times the size of that on the diagonal; `other` beside these."""
-    own, _, rest, size = _couplings(xp, w, g, k)
-    columns = own.any(-1)[..., None, :]
-    return xp.where(own, rest + _on_diagonal(xp, size * MARK), xp.where(columns, other, 0)).astype(k.dtype)
+def marked(xp: Any, w: Any, g: Any, v: Any, k: Any, plain: Any, kind: str) -> Any:
+    """A cotangent of vectors, in the columns of clusters that which carries the couplings k in place of the plain one.
+
+    Within clusters these are k less its mean diagonal, and MARK times the size of that on the diagonal.
+    """
+    return xp.if_near(w, lambda: _marked(xp, w, g, v, k, plain, kind), lambda: plain)
 
 
-def single(xp: Any, w: Any, g: Any) -> Any:
-    """0 for the values of clusters, 1 for others."""
-    return xp.logical_not(_level(xp, w, g).any(-1)).astype(w.real.dtype)
+def _marked(xp: Any, w: Any, g: Any, v: Any, k: Any, plain: Any, kind: str) -> Any:
+    coupling = k if kind == "similar" else hermitian_part(k)
+    own, _, rest, size = _couplings(xp, w, g, coupling)
+    mark = rest + _on_diagonal(xp, size * MARK)
+    columns, weights = own.any(-1)[..., None, :], g[..., None, :]
+    if kind == "similar":
+        carried = xp.inverse(mh(v)) @ xp.where(own, mark, k * weights - g[..., :, None] * k)
+    elif kind == "hermitian":
+        carried = v @ xp.where(own, mark, k * weights * 2)
+    else:
+        beyond = plain - v @ (k * weights)
+        beyond = beyond - v @ (mh(v) @ beyond) if v.shape[-2] > v.shape[-1] else xp.zeros_like(beyond)
+        carried = beyond + v @ xp.where(own, mark * 0.5 + (k - coupling) * weights, k * weights)
+    return xp.where(columns, carried, plain).astype(plain.dtype)
 
 
 def probe(xp: Any, w: Any, g: Any, k: Any) -> Any:
     """The diagonal of k; in clusters its mean, and the size of what deviates from it times a pattern; nan where g is."""
-    own, mean, _, size = _couplings(xp, w, g, k)
-    sent = xp.where(own.any(-1), mean + size * _pattern(xp, own, size.dtype), _diagonal(xp, k))
-    return xp.where(xp.isnan(g), np.nan, sent).astype(k.dtype)
+
+    def special() -> Any:
+        own, mean, _, size = _couplings(xp, w, g, k)
+        return xp.where(own.any(-1), mean + size * _pattern(xp, own, size.dtype), _diagonal(xp, k)).astype(k.dtype)
+
+    return xp.where(xp.isnan(g), np.nan, xp.if_near(w, special, lambda: _diagonal(xp, k))).astype(k.dtype)
 
 
-def refused(xp: Any, w: Any, g: Any, x: Any) -> Any:
-    """x, nan in clusters where it is not 0."""
-    pairs = _level(xp, w, g)
-    inside = pairs | (np.eye(w.shape[-1], dtype=bool) & pairs.any(-1)[..., None])
-    return xp.where(inside & (x != 0), np.nan, x).astype(x.dtype)
+def refused(xp: Any, w: Any, g: Any, x: Any, columns: bool) -> Any:
+    """x, nan in clusters, or their columns, where it is not 0."""
+
+    def special() -> Any:
+        pairs = _level(xp, w, g)
+        inside = pairs | (np.eye(w.shape[-1], dtype=bool) & pairs.any(-1)[..., None])
+        return xp.where((pairs.any(-1)[..., None, :] if columns else inside) & (x != 0), np.nan, x).astype(x.dtype)
+
+    return xp.if_near(w, special, lambda: x)
 
 
 def _told(xp: Any, w: Any, k: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    """The clusters in which k holds nothing but what `carried` made, or 0, and its parts; noise is that of x and y."""
+    """The clusters in which k holds nothing but what `marked` made, or 0, and its parts; noise is that of x and y."""
     own, mean, rest, size = _parts(xp, clusters(xp, w), k)
     noise = xp.maximum(_noise(xp, x), _noise(xp, y))
     told = own.any(-1) & (xp.abs(mean - MARK * size) <= noise)
     return told, told & (xp.abs(size) > noise), own, rest, size, own.any(-1) & (xp.abs(mean) > noise)
 
 
-def uncarried(xp: Any, w: Any, k: Any, x: Any, y: Any, alone: bool) -> Any:
-    """0 where k holds what is carried, 1 elsewhere; if nothing else can be there, nan for what several passes carried."""
-    told, _, own, _, _, some = _told(xp, w, k, x, y)
-    rest = xp.where((own & (some & ~told)[..., None]) & alone, np.nan, 1)
-    return xp.where(own & told[..., None], 0, rest).astype(w.real.dtype)
+def kept(xp: Any, w: Any, k: Any, x: Any, y: Any, hermitian: bool) -> Any:
+    """0 where k holds what `marked` made, 1 elsewhere; unless that is a Hermitian part, nan for what several passes made."""
+
+    def special() -> Any:
+        told, _, own, _, _, some = _told(xp, w, hermitian_part(k) if hermitian else k, x, y)
+        rest = 1 if hermitian else xp.where(own & (some & ~told)[..., None], np.nan, 1)
+        return xp.where(own & told[..., None], 0, rest).astype(w.real.dtype)
+
+    return xp.if_near(w, special, lambda: xp.ones(k.shape, w.real.dtype))
 
 
 @np.errstate(all="ignore")
-def restored(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, real: bool) -> Any:
-    """r on the diagonal, and in clusters that carry something: the mean of r there, and the slope of r on the pattern."""
-    _, marked, own, rest, size, _ = _told(xp, w, k, x, y)
-    one = r.astype(k.dtype)
-    slope = _summed(xp, own, one * _pattern(xp, own, size.dtype)) / xp.where(marked, size, 1)
-    mean = _summed(xp, own, one) / xp.maximum(own.sum(-1), 1)
-    inside = xp.where(marked[..., None], slope[..., None] * rest, 0)
-    return (inside + _on_diagonal(xp, xp.where(marked, mean, one))).astype(k.dtype)
+def parted(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+    """What is left of k and r without what `marked` made, and the matrix that this and r give.
+
+    r on the diagonal, and in marked clusters the mean of r there, and what k carries times the slope of r on the pattern.
+    """
+
+    def special() -> Any:
+        _, whole, own, rest, size, _ = _told(xp, w, hermitian_part(k) if hermitian else k, x, y)
+        left, one = kept(xp, w, k, x, y, hermitian), r.astype(k.dtype)
+        slope = _summed(xp, own, one * _pattern(xp, own, size.dtype)) / xp.where(whole, size, 1)
+        mean = _summed(xp, own, one) / xp.maximum(own.sum(-1), 1)
+        inside = xp.where(whole[..., None], slope[..., None] * rest, 0)
+        values = inside + _on_diagonal(xp, xp.where(whole, mean, one))
+        unmarked = xp.where(left == 0, 0, k * left)
+        return unmarked.astype(k.dtype), (r * _diagonal(xp, left)).astype(r.dtype), values.astype(k.dtype)
+
+    return xp.if_near(w, special, lambda: (k, r, _on_diagonal(xp, r).astype(k.dtype)))  # type: ignore[no-any-return]
 
 
-def unmarked(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any) -> Any:
-    """r, nan in clusters that carry something where it is not 0."""
-    return xp.where(_told(xp, w, k, x, y)[1] & (r != 0), np.nan, r).astype(r.dtype)
+def unmarked(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> Any:
+    """r, nan in marked clusters where it is not 0."""
+
+    def special() -> Any:
+        whole = _told(xp, w, hermitian_part(k) if hermitian else k, x, y)[1]
+        return xp.where(whole & (r != 0), np.nan, r).astype(r.dtype)
+
+    return xp.if_near(w, special, lambda: r)
 
 
 def spectral(xp: Any, w: Any, v: Any, g: Any) -> Any:

@@ -154,18 +154,11 @@ def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any, upper: bool) -> Any:
     k = xp.phase_free(k, k, EIGH_PHASE)
     h, slopes, values = mh_of(xp, k), w * 0.0, None
     if gw is not None:
-        own = (k + h) * 0.5
-        values = xp.restored(w, own, gv, gv, gw, True)
-        k, slopes = _vectors_alone(xp, k, gw, xp.uncarried(w, own, gv, gv, False))
+        k, slopes, values = xp.parted(w, k, gv, gv, gw, True)  # see `table.spectrum`
         h = mh_of(xp, k)
     inner = (k - h) * xp.inverse_gaps(w, k - h, k + h, slopes, -1.0) * 0.5
     inner = xp.matmul(v, inner if values is None else inner + values)
     return xp.matmul(inner, mh_of(xp, v))
-
-
-def _vectors_alone(xp: Any, k: Any, gw: Any, kept: Any) -> tuple[Any, Any]:
-    """Without what a coupling carries (see `table.spectrum`), and the slopes of the values outside it."""
-    return k * kept, gw * diagonal_of(xp, kept)
 
 
 def _spectral(xp: Any, inner: Any, v: Any, real: bool) -> Any:
@@ -186,8 +179,7 @@ def _d_eig(xp: Any, gs: Any, ans: Any, a: Any, real: bool, checked: bool) -> Any
     h, slopes, values = mh_of(xp, v), w * 0.0, None
     k = xp.matmul(h, gv)
     if gw is not None:
-        values = xp.restored(w, k, gv, gv, gw, False)
-        k, slopes = _vectors_alone(xp, k, gw, xp.uncarried(w, k, gv, gv, True))
+        k, slopes, values = xp.parted(w, k, gv, gv, gw, False)
     k = xp.phase_free(k, k, EIG_PHASE) if checked else k
     own = row(xp, diagonal_of(xp, k))
     # LAPACK scales vectors to norm 1 and their largest element to a real number
@@ -238,10 +230,7 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     both = xp.phase_free(ku + kv, ku + kv, SVD_PHASE)
     slopes, values = s * 0.0, None
     if gw is not None:
-        given = xp.index(gu, first), xp.index(gv, first)
-        own = (both + mh_of(xp, both)) * 0.5
-        values = xp.restored(s, own, *given, gw, True)
-        both, slopes = _vectors_alone(xp, both, gw, xp.uncarried(s, own, *given, False))
+        both, slopes, values = xp.parted(s, both, xp.index(gu, first), xp.index(gv, first), gw, True)
     inner = 0.0
     for t, sign in ((both, -1.0), (ku - kv, 1.0)):
         h = mh_of(xp, t)

@@ -6,6 +6,8 @@ polar factor, the equation P X + X P = C) has sums of values in its denominators
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from ..kernels import spectrum
@@ -102,165 +104,158 @@ _polar = define(
 # tell, and third derivatives in clusters, is nan.
 
 
-def _beside(xp: Any, g: Any, w: Any, gw: Any) -> Any:
-    """The columns of clusters, beside the clusters."""
-    return xp.refused(w, gw, g) * (1.0 - row(xp, xp.single(w, gw)))
-
-
 define(
-    "refused", "general", spectrum.refused, (None, None, lambda xp, g, ans, w, gw, x: xp.refused(w, gw, g)),
-    saves=("", "", "w gw"), arity=3, batch=batching.last, jvp=lambda xp, ts, ans, w, gw, x: xp.refused(w, gw, ts[2]),
-    samples=samples.with_matrix,
-)  # fmt: skip
-define("single", "constant", spectrum.single, arity=2, batch=batching.last, samples=samples.values_and_slopes)
-define(
-    "carried", "general", spectrum.carried, (None, None, None, lambda xp, g, ans, w, gw, k, x: _beside(xp, g, w, gw)),
-    saves=("", "", "", "w gw"), arity=4, singular=True, batch=batching.last,
-    jvp=lambda xp, ts, ans, w, gw, k, x: None if ts[3] is None else _beside(xp, ts[3], w, gw), samples=samples.with_two,
+    "refused", "general", spectrum.refused,
+    (None, None, lambda xp, g, ans, w, gw, x, columns: xp.refused(w, gw, g, columns)), saves=("", "", "w gw"), arity=3,
+    batch=batching.last, jvp=lambda xp, ts, ans, w, gw, x, columns: xp.refused(w, gw, ts[2], columns),
+    samples=samples.refused,
 )  # fmt: skip
 define(
     "probe", "general", spectrum.probe,
-    (None, None, lambda xp, g, ans, w, gw, k: xp.refused(w, gw, on_diagonal(xp, g))),
+    (None, None, lambda xp, g, ans, w, gw, k: xp.refused(w, gw, on_diagonal(xp, g), False)),
     saves=("", "", "w gw"), arity=3, singular=True, batch=batching.last,
-    jvp=lambda xp, ts, ans, w, gw, k: None if ts[2] is None else diagonal_of(xp, xp.refused(w, gw, ts[2])),
+    jvp=lambda xp, ts, ans, w, gw, k: None if ts[2] is None else diagonal_of(xp, xp.refused(w, gw, ts[2], False)),
     samples=samples.with_matrix,
 )  # fmt: skip
-define("uncarried", "constant", spectrum.uncarried, arity=4, batch=batching.last, samples=samples.couplings)
+
+
+def _d_marked(xp: Any, g: Any, ans: Any, w: Any, gw: Any, v: Any, k: Any, plain: Any, kind: str) -> Any:
+    return xp.refused(w, gw, g, True)
+
+
+def _j_marked(xp: Any, ts: Any, ans: Any, w: Any, gw: Any, v: Any, k: Any, plain: Any, kind: str) -> Any:
+    return None if ts[4] is None else xp.refused(w, gw, ts[4], True)
+
+
+define(
+    "marked", "general", spectrum.marked, (None, None, None, None, _d_marked), saves=("", "", "", "", "w gw"), arity=5,
+    singular=True, batch=batching.last, jvp=_j_marked, samples=samples.marked,
+)  # fmt: skip
+define("kept", "constant", spectrum.kept, arity=4, batch=batching.last, samples=samples.couplings)
 define(
     "unmarked", "general", spectrum.unmarked,
-    (None, None, None, None, lambda xp, g, ans, w, k, x, y, r: xp.unmarked(w, k, x, y, g)),
+    (None, None, None, None, lambda xp, g, ans, w, k, x, y, r, hermitian: xp.unmarked(w, k, x, y, g, hermitian)),
     saves=("", "", "", "", "w k x y"), arity=5, batch=batching.last,
-    jvp=lambda xp, ts, ans, w, k, x, y, r: xp.unmarked(w, k, x, y, ts[4]), samples=samples.with_slopes,
+    jvp=lambda xp, ts, ans, w, k, x, y, r, hermitian: xp.unmarked(w, k, x, y, ts[4], hermitian), samples=samples.with_slopes,
 )  # fmt: skip
 
 
-def _d_restored(xp: Any, g: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, real: bool) -> Any:
-    t = xp.unmarked(w, k, x, y, diagonal_of(xp, g))
-    return xp.real(t) if real else t
+def _d_parted_k(xp: Any, gs: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> Any:
+    return None if gs[0] is None else gs[0] * xp.kept(w, k, x, y, hermitian)
 
 
-def _j_restored(xp: Any, ts: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, real: bool) -> Any:
-    if ts[4] is None:
-        return None
-    t = on_diagonal(xp, xp.unmarked(w, k, x, y, ts[4]))
-    return t + ans * 0.0 if real else t  # the dtype of what is carried
+def _d_parted_r(xp: Any, gs: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> Any:
+    _, slopes, values = gs
+    t = None
+    if values is not None:
+        t = xp.unmarked(w, k, x, y, diagonal_of(xp, values), hermitian)
+        t = xp.real(t) if hermitian else t
+    if slopes is None:
+        return t
+    own = slopes * diagonal_of(xp, xp.kept(w, k, x, y, hermitian))
+    return own if t is None else own + t
+
+
+def _j_parted(xp: Any, ts: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> list[Any]:
+    left, tr = xp.kept(w, k, x, y, hermitian), ts[4]
+    tk = None if ts[1] is None else ts[1] * left
+    if tr is None:
+        return [tk, None, None]
+    values = on_diagonal(xp, xp.unmarked(w, k, x, y, tr, hermitian))
+    return [tk, tr * diagonal_of(xp, left), values + ans[2] * 0.0 if hermitian else values]  # in the dtype of k
 
 
 define(
-    "restored", "general", spectrum.restored, (None, None, None, None, _d_restored), saves=("", "", "", "", "w k x y"),
-    arity=5, singular=True, batch=batching.last, jvp=_j_restored, samples=samples.restored,
+    "parted", "general", spectrum.parted, (None, _d_parted_k, None, None, _d_parted_r),
+    saves=("", "w k x y", "", "", "w k x y"), arity=5, outputs=3, singular=True, batch=batching.last, jvp=_j_parted,
+    samples=samples.with_slopes,
 )  # fmt: skip
 
 
-def _coupling(xp: Any, t: Any, v: Any) -> Any:
-    return xp.matmul(mh_of(xp, v), xp.matmul(t, v))
-
-
-def _refused_turn(xp: Any, w: Any, g: Any, v: Any, inverse: Any, t: Any) -> Any:
+def _refused_turn(xp: Any, w: Any, g: Any, v: Any, turn: Any, t: Any) -> Any:
     """A tangent of vectors, nan where it turns those of a cluster: its limit is lost with the gap."""
-    turn = xp.matmul(inverse, t)
-    return t + xp.matmul(v, xp.refused(w, g, turn) - turn)
+    return t + xp.matmul(v, xp.refused(w, g, turn, False) - turn)
 
 
-def _d_spectral_v(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
-    own, weights = t + mh_of(xp, t), row(xp, g)
-    k = _coupling(xp, own, v)
-    return xp.matmul(own, v) * weights * row(xp, xp.single(w, g)) + xp.matmul(v, xp.carried(w, g, k * 0.5, k * weights))
-
-
-def _d_spectral_g(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
-    return xp.real(xp.probe(w, g, own_of(xp, _coupling(xp, t, v))))
+def _d_spectral(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any, wanted: list[bool]) -> list[Any]:
+    push = xp.matmul(t + mh_of(xp, t), v)
+    k = xp.matmul(mh_of(xp, v), push) * 0.5
+    return [
+        None,
+        xp.marked(w, g, v, k, push * row(xp, g), "hermitian") if wanted[1] else None,
+        xp.real(xp.probe(w, g, k)) if wanted[2] else None,
+    ]
 
 
 def _j_spectral(xp: Any, ts: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
     _, tv, tg = ts
-    r = None if tg is None else xp.matmul(v * row(xp, tg), mh_of(xp, v))
+    h = mh_of(xp, v)
+    r = None if tg is None else xp.matmul(v * row(xp, tg), h)
     if tv is None:
         return r
-    h = mh_of(xp, v)
-    half = xp.matmul(_refused_turn(xp, w, g, v, h, tv) * row(xp, g), h)
+    half = xp.matmul(_refused_turn(xp, w, g, v, xp.matmul(h, tv), tv) * row(xp, g), h)
     both = half + mh_of(xp, half)
     return both if r is None else r + both
 
 
 define(
-    "spectral", "general", spectrum.spectral, (None, _d_spectral_v, _d_spectral_g), saves=("", "w v g", "w v g"), arity=3,
-    batch=batching.last, jvp=_j_spectral, samples=samples.hermitian,
+    "spectral", "general", spectrum.spectral, (_d_spectral,), saves="w v g", arity=3, batch=batching.last, jvp=_j_spectral,
+    samples=samples.hermitian,
 )  # fmt: skip
 
 
-def _d_singular_u(xp: Any, t: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any) -> Any:
-    return _d_vectors(xp, t, s, u, mh_of(xp, vh), g)
-
-
-def _d_singular_vh(xp: Any, t: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any) -> Any:
-    return mh_of(xp, _d_vectors(xp, mh_of(xp, t), s, mh_of(xp, vh), u, g))
-
-
-def _d_vectors(xp: Any, t: Any, s: Any, u: Any, v: Any, g: Any) -> Any:
-    """Cotangent of the vectors u."""
-    push, weights = xp.matmul(t, v), row(xp, g)
+def _d_singular(xp: Any, t: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any, wanted: list[bool]) -> list[Any]:
+    v, weights = mh_of(xp, vh), row(xp, g)
+    push, pull = xp.matmul(t, v), xp.matmul(mh_of(xp, t), u)
     k = xp.matmul(mh_of(xp, u), push)
-    own = own_of(xp, k)
-    couplings = (k - own) * weights * (1.0 - row(xp, xp.single(s, g))) + xp.carried(s, g, own, own * weights * 2.0) * 0.5
-    r = push * weights * row(xp, xp.single(s, g)) + xp.matmul(u, couplings)
-    if u.shape[-2] == u.shape[-1]:
-        return r
-    beyond = (push - xp.matmul(u, k)) * weights * (1.0 - row(xp, xp.single(s, g)))
-    return r + beyond - xp.matmul(u, xp.matmul(mh_of(xp, u), beyond))  # twice: rounding must not look like a coupling
-
-
-def _d_singular_g(xp: Any, t: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any) -> Any:
-    k = xp.matmul(mh_of(xp, u), xp.matmul(t, mh_of(xp, vh)))
-    return xp.real(xp.probe(s, g, own_of(xp, k)))
+    return [
+        None,
+        xp.marked(s, g, u, k, push * weights, "singular") if wanted[1] else None,
+        mh_of(xp, xp.marked(s, g, v, mh_of(xp, k), pull * weights, "singular")) if wanted[2] else None,
+        xp.real(xp.probe(s, g, own_of(xp, k))) if wanted[3] else None,
+    ]
 
 
 def _j_singular(xp: Any, ts: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any) -> Any:
     _, tu, tvh, tg = ts
     parts = [] if tg is None else [xp.matmul(u * row(xp, tg), vh)]
     if tu is not None:
-        parts.append(xp.matmul(_refused_turn(xp, s, g, u, mh_of(xp, u), tu) * row(xp, g), vh))
+        turn = xp.matmul(mh_of(xp, u), tu)
+        parts.append(xp.matmul(_refused_turn(xp, s, g, u, turn, tu) * row(xp, g), vh))
     if tvh is not None:
-        tv = _refused_turn(xp, s, g, mh_of(xp, vh), vh, mh_of(xp, tvh))
+        v, tv = mh_of(xp, vh), mh_of(xp, tvh)
+        tv = _refused_turn(xp, s, g, v, xp.matmul(vh, tv), tv)
         parts.append(xp.matmul(u * row(xp, g), mh_of(xp, tv)))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return functools.reduce(operator.add, parts) if parts else None
 
 
 define(
-    "singular", "general", spectrum.singular, (None, _d_singular_u, _d_singular_vh, _d_singular_g),
-    saves=("", "s u vh g", "s u vh g", "s u vh g"), arity=4, batch=batching.last, jvp=_j_singular, samples=samples.singular,
+    "singular", "general", spectrum.singular, (_d_singular,), saves="s u vh g", arity=4, batch=batching.last,
+    jvp=_j_singular, samples=samples.singular,
 )  # fmt: skip
 
 
-def _d_similar_v(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
-    h, weights = mh_of(xp, v), row(xp, g)
+def _d_similar(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any, wanted: list[bool]) -> list[Any]:
     back = mh_of(xp, xp.solve([v, t], None))  # t^H V^-H
-    k = xp.matmul(h, back)
-    plain = back * weights - xp.matmul(ans, back)
-    couplings = xp.carried(w, g, k, k * weights - mh_of(xp, row(xp, xp.conj(g))) * k)
-    return plain * row(xp, xp.single(w, g)) + xp.solve([h, couplings], None)
-
-
-def _d_similar_g(xp: Any, t: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
-    k = xp.matmul(mh_of(xp, v), mh_of(xp, xp.solve([v, t], None)))
-    return xp.conj(xp.probe(w, g, k))
+    k = xp.matmul(mh_of(xp, v), back)
+    return [
+        None,
+        xp.marked(w, g, v, k, back * row(xp, g) - xp.matmul(ans, back), "similar") if wanted[1] else None,
+        xp.conj(xp.probe(w, g, k)) if wanted[2] else None,
+    ]
 
 
 def _j_similar(xp: Any, ts: Any, ans: Any, w: Any, v: Any, g: Any) -> Any:
     _, tv, tg = ts
     t = None if tg is None else mh_of(xp, v * row(xp, xp.conj(tg)))
     if tv is not None:
-        turn = xp.solve([v, tv], None)
-        tv = tv + xp.matmul(v, xp.refused(w, g, turn) - turn)
+        tv = _refused_turn(xp, w, g, v, xp.solve([v, tv], None), tv)
         push = mh_of(xp, tv * row(xp, xp.conj(g))) - xp.matmul(mh_of(xp, tv), ans)
         t = push if t is None else t + push
-    return xp.solve([mh_of(xp, v), t], None)
+    return None if t is None else xp.solve([mh_of(xp, v), t], None)
 
 
 define(
-    "similar", "general", spectrum.similar, (None, _d_similar_v, _d_similar_g), saves=("", "ans w v g", "w v g"), arity=3,
-    singular=True, batch=batching.last, jvp=_j_similar, samples=samples.similar,
+    "similar", "general", spectrum.similar, (_d_similar,), saves="w v g ans", arity=3, singular=True, batch=batching.last,
+    jvp=_j_similar, samples=samples.similar,
 )  # fmt: skip

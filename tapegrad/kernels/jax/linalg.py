@@ -152,12 +152,6 @@ def phase_free(g: Any, k: Any, text: str) -> Any:
     return jnp.where(free.all(), g, jnp.nan)
 
 
-def transitive(near: Any) -> Any:
-    one = near.astype(jnp.float32)
-    closed = ((one @ one > 0) == near).all(-1)
-    return near & closed[..., :, None] & closed[..., None, :]
-
-
 # --------------------------------------------------------------------------------------------------- matrix functions
 
 

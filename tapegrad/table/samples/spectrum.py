@@ -28,7 +28,7 @@ REPEATED, LEVEL = np.array([1.0, 1.0, 2.0]), np.array([0.5, 0.5, 2.0])
 
 
 def values_and_slopes() -> Iterator[Sample]:
-    for w in (uniform((3,), 0.5, 2.0), uniform((2, 2), 0.5, 2.0), complex_uniform((3,))):
+    for w in (np.array([0.5, 1.0, 2.0]), np.array([[0.5, 1.5], [0.7, 0.9]]), complex_uniform((3,))):
         yield Sample((w, uniform(w.shape, seed=3) if w.dtype.kind == "f" else complex_uniform(w.shape, 3)))
     yield Sample((REPEATED, LEVEL), (), False)
 
@@ -43,28 +43,32 @@ def with_matrix() -> Iterator[Sample]:
         yield Sample((w, g, _square(w, 4)), (), smooth)
 
 
-def with_two() -> Iterator[Sample]:
-    for (w, g), _, smooth in values_and_slopes():
-        yield Sample((w, g, _square(w, 4), _square(w, 5)), (), smooth)
+def refused() -> Iterator[Sample]:
+    for arrays, _, smooth in with_matrix():
+        yield Sample(arrays, (False,), smooth)
+    yield Sample((REPEATED, LEVEL, _square(LEVEL, 4)), (True,), False)
+
+
+def marked() -> Iterator[Sample]:
+    for kind in ("hermitian", "singular", "similar"):
+        for (w, g), _, smooth in values_and_slopes():
+            if w.dtype.kind == "f" or kind == "similar":
+                yield Sample((w, g, _square(w, 4), _square(w, 5), _square(w, 6)), (kind,), smooth)
 
 
 def couplings() -> Iterator[Sample]:
     for (w, _), _, smooth in values_and_slopes():
-        yield Sample((w, _square(w, 4), _square(w, 5), _square(w, 6)), (False,), smooth)
-    marked = np.diag([np.pi, np.pi, 0.0]) * np.sqrt(2) + np.eye(3)[[1, 0, 2]] - np.diag([0.0, 0.0, 1.0])
-    yield Sample((REPEATED, marked, marked, marked), (True,), False)
+        yield Sample((w, _square(w, 4), _square(w, 5), _square(w, 6)), (w.dtype.kind == "f",), smooth)
+    some = np.diag([np.pi, np.pi, 0.0]) * np.sqrt(2) + np.eye(3)[[1, 0, 2]] - np.diag([0.0, 0.0, 1.0])
+    for hermitian in (True, False):
+        yield Sample((REPEATED, some, some, some), (hermitian,), False)
 
 
 def with_slopes() -> Iterator[Sample]:
-    for (w, k, x, y), _, smooth in couplings():
-        yield Sample((w, k, x, y, w[..., ::-1].copy()), (), smooth)
-
-
-def restored() -> Iterator[Sample]:
-    for arrays, _, smooth in with_slopes():
-        yield Sample(arrays, (arrays[0].dtype.kind == "f",), smooth)
+    for (w, k, x, y), params, smooth in couplings():
+        yield Sample((w, k, x, y, w[..., ::-1].copy()), params, smooth)
     k, x, y = (complex_uniform((3, 3), seed) for seed in (4, 5, 6))
-    yield Sample((uniform((3,), 0.5, 2.0), k, x, y, uniform((3,), seed=3)), (True,))
+    yield Sample((np.array([1.0, 1.5, 2.0]), k, x, y, uniform((3,), seed=3)), (True,))
 
 
 def hermitian() -> Iterator[Sample]:
