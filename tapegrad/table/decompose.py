@@ -56,13 +56,13 @@ def diagonal_of(xp: Any, x: Any) -> Any:
 # --------------------------------------------------------------------------------------------------- parts of the rules
 
 
-def _d_gaps(xp: Any, g: Any, ans: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any:
+def _d_gaps(xp: Any, g: Any, ans: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float, turns: bool) -> Any:
     t = -g * xp.conj(ans * ans)
     return xp.sum(t, (len(t.shape) - 2,), False) + sign * xp.sum(t, (len(t.shape) - 1,), False)
 
 
 def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
-    t, sign = row(xp, ts[0]), args[-1]
+    t, sign = row(xp, ts[0]), args[-2]
     return -(ans * ans) * (t + sign * xp.mT(t))
 
 
@@ -156,7 +156,7 @@ def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any, upper: bool) -> Any:
     if gw is not None:
         k, slopes, values = xp.parted(w, k, gv, gv, gw, True)  # see `table.spectrum`
         h = mh_of(xp, k)
-    inner = (k - h) * xp.inverse_gaps(w, k - h, k + h, slopes, -1.0) * 0.5
+    inner = (k - h) * xp.inverse_gaps(w, k - h, k + h, slopes, -1.0, False) * 0.5
     inner = xp.matmul(v, inner if values is None else inner + values)
     return xp.matmul(inner, mh_of(xp, v))
 
@@ -185,7 +185,7 @@ def _d_eig(xp: Any, gs: Any, ans: Any, a: Any, real: bool, checked: bool) -> Any
     # LAPACK scales vectors to norm 1 and their largest element to a real number
     turned = xp.safe_div(xp.to_complex(xp.largest(v)), v) * xp.to_complex(xp.imag(own))
     k = k - xp.matmul(h, turned * 1j + v * xp.to_complex(xp.real(own)))
-    inner = k * xp.conj(xp.inverse_gaps(w, k, k * 0.0, slopes, -1.0))
+    inner = k * xp.conj(xp.inverse_gaps(w, k, k * 0.0, slopes, -1.0, False))
     return _spectral(xp, inner if values is None else inner + values, v, real)
 
 
@@ -234,7 +234,7 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     inner = 0.0
     for t, sign in ((both, -1.0), (ku - kv, 1.0)):
         h = mh_of(xp, t)
-        inner = inner + (t - h) * xp.inverse_gaps(s, t - h, t + h, slopes, sign)
+        inner = inner + (t - h) * xp.inverse_gaps(s, t - h, t + h, slopes, sign, False)
     inner = inner * 0.5 if values is None else inner * 0.5 + values
     left = xp.matmul(u1, inner)
     if u.shape[-2] > k:
@@ -277,7 +277,7 @@ def _columns_product(xp: Any, u: Any, x: Any) -> Any:
 def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any, upper: bool) -> list[Any]:
     w, v = ans
     k = xp.matmul(mh_of(xp, v), xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v))
-    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0)
+    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0, True)
     return [xp.real(diagonal_of(xp, k)), xp.matmul(v, k * gaps)]
 
 
@@ -295,7 +295,7 @@ def _j_eigvals(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> Any:
 def _j_eig(xp: Any, ts: Any, ans: Any, a: Any, real: bool, checked: bool) -> list[Any]:
     w, v = ans
     k = xp.solve([v, xp.matmul(xp.to_complex(ts[0]) if real else ts[0], v)], None)
-    t = xp.matmul(v, k * xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0))
+    t = xp.matmul(v, k * xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0, True))
     # what keeps the norm 1 and the largest element real
     length = xp.to_complex(xp.real(_columns_product(xp, v, t)))
     largest = xp.sum(xp.to_complex(xp.largest(v)) * xp.safe_div(t, v), (len(v.shape) - 2,), False)
@@ -310,8 +310,8 @@ def _j_svd(xp: Any, ts: Any, ans: Any, a: Any, full: bool) -> list[Any]:
     tv, tu = xp.matmul(t, v1), xp.matmul(mh_of(xp, t), u1)
     own = xp.matmul(mh_of(xp, u1), tv)
     both, apart = own + mh_of(xp, own), own - mh_of(xp, own)
-    both = both * xp.inverse_gaps(s, both, both * 0.0, s * 0.0, -1.0) * 0.5
-    apart = apart * xp.inverse_gaps(s, apart, apart * 0.0, s * 0.0, 1.0) * 0.5
+    both = both * xp.inverse_gaps(s, both, both * 0.0, s * 0.0, -1.0, True) * 0.5
+    apart = apart * xp.inverse_gaps(s, apart, apart * 0.0, s * 0.0, 1.0, True) * 0.5
     turned = []
     for x, x1, inner, push in (
         (u, u1, both + apart, tv - xp.matmul(u1, own)),
