@@ -100,6 +100,32 @@ def test_second_derivatives_of_functions_of_singular_values(complex_too, values,
         np.testing.assert_allclose(got, expected, atol=1e-9 * max(np.abs(expected).max(), 1.0))
 
 
+@pytest.mark.parametrize("a", [
+    np.diag([2.0, 1.0, 0.0]), np.diag([2.0, 0.0, 0.0]), np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0]), np.zeros((2, 2)),
+    np.outer([1.0, 2.0, 3.0], [1.0, 1.0]),
+])  # fmt: skip
+def test_second_derivatives_at_singular_values_of_0_are_right_or_nan(a):
+    """Of even functions: the weight of some couplings there is g / s, which is known only if it is 0."""
+    x = tg.tensor(a)
+    for power_of, formula, known in (
+        (4, lambda a: power(a.mT @ a, 2), True), (2, lambda a: (a * a).sum(), a.shape == (3, 3) and a[1, 1] == 1),
+    ):  # fmt: skip
+        got = functional.hessian(lambda a, n=power_of: (L.svdvals(a) ** n).sum(), x).numpy()
+        expected = functional.hessian(formula, x).numpy()
+        assert known == (not np.isnan(got).any())
+        there = ~np.isnan(got)
+        np.testing.assert_allclose(got[there], expected[there], atol=1e-10 * max(np.abs(expected).max(), 1))
+
+
+@pytest.mark.parametrize("a", [
+    np.diag([2.0, 0.0, 0.0]), np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0]), np.outer([1.0, 2.0, 3.0], [1.0, 1.0]),
+])  # fmt: skip
+def test_the_spectral_norm_of_a_matrix_of_rank_1(a):
+    v = np.random.default_rng(2).standard_normal(a.shape)
+    _, pulled = tg.func.vjp(tg.func.grad(lambda x: L.matrix_norm(x, 2)), tg.tensor(a))
+    np.testing.assert_allclose(pulled(tg.tensor(v))[0].numpy(), difference(lambda x: L.matrix_norm(x, 2), a, v), atol=1e-8)
+
+
 def difference(f, x, v):
     """The derivative of the gradient of f along v, by differences."""
 
@@ -184,8 +210,11 @@ def test_couplings_of_several_functions_are_right_if_parallel_and_else_nan():
     assert np.isnan(two_couplings((h, np.diag([1.0, 2.0, 3.0])))).any()
 
 
+COUPLED = tg.tensor([[1.0, 2.0, 0.5], [2.0, -1.0, 1.5], [0.5, 1.5, 3.0]], dtype=tg.float64)
 UNKNOWN = {
     "forward over reverse": lambda f, a: tg.func.jacfwd(tg.func.grad(f))(a),
+    "forward over forward": lambda f, a: tg.func.jvp(lambda a: tg.func.jvp(f, (a,), (COUPLED,))[1], (a,), (COUPLED,))[1],
+    "Taylor mode": lambda f, a: tg.func.jet(f, (a,), ([COUPLED, tg.zeros_like(a)],))[1][1],
     "third derivatives": lambda f, a: tg.func.jacrev(tg.func.hessian(f))(a),
     "of eigenvalues beside eigenvectors": lambda f, a: functional.hessian(
         lambda a: (lambda r: r[0].log().sum() + (r[1] @ (r[1] * r[0]).mH)[0, 1])(L.eigh(own(a))), a

@@ -206,6 +206,44 @@ def unmarked(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -
     return xp.if_near(w, special, lambda: r)
 
 
+def _zero(xp: Any, s: Any) -> Any:
+    return s <= _bound(xp, s)[..., None]
+
+
+def _with_zero(xp: Any, s: Any) -> Any:
+    return xp.concatenate([s, xp.zeros((*s.shape[:-1], 1), s.dtype)], -1)
+
+
+def unresolved(xp: Any, s: Any, g: Any, u: Any, v: Any, push: Any, pull: Any, k: Any) -> Any:
+    """At singular values of 0 without slope, the size of the couplings whose weight is g / s, which is lost there; else 0.
+
+    They are those beyond the space of u and v, and the antisymmetric part of k among vectors of 0.
+    """
+
+    def special() -> Any:
+        zero = _zero(xp, s)
+        flat = xp.abs(g) * xp.abs(s).max(-1, keepdims=True, initial=0) <= math.sqrt(np.finfo(g.dtype).eps)
+        turn = xp.where(zero[..., :, None] & zero[..., None, :], k - mh(k), 0)
+        beyond = push - u @ k, pull - v @ mh(k)
+        size = xp.sqrt(sum((xp.abs(x) ** 2).sum(-2) for x in (turn, *beyond)))
+        some = zero & flat & (size > xp.maximum(_noise(xp, push), _noise(xp, pull)))
+        return xp.where(some, size, 0).astype(s.dtype)
+
+    return xp.if_near(_with_zero(xp, s), special, lambda: xp.zeros_like(s))
+
+
+def resolved(xp: Any, s: Any, k: Any, x: Any, y: Any, r: Any) -> Any:
+    """r, nan at singular values of 0 if it is not 0 and the diagonal of k tells of an unresolved coupling."""
+
+    def special() -> Any:
+        size, scale = xp.abs(_diagonal(xp, k).real), xp.abs(s).max(-1, keepdims=True, initial=0)
+        noise = 64 * np.finfo(s.dtype).eps * size
+        lost = _zero(xp, s) & (size > xp.maximum(_noise(xp, x), _noise(xp, y))) & (xp.abs(r) * scale**2 > noise)
+        return xp.where(lost, np.nan, r).astype(r.dtype)
+
+    return xp.if_near(_with_zero(xp, s), special, lambda: r)
+
+
 def spectral(xp: Any, w: Any, v: Any, g: Any) -> Any:
     """V diag(g) V^H."""
     return (v * g[..., None, :]) @ mh(v)

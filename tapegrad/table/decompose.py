@@ -230,7 +230,8 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     both = xp.phase_free(ku + kv, ku + kv, SVD_PHASE)
     slopes, values = s * 0.0, None
     if gw is not None:
-        both, slopes, values = xp.parted(s, both, xp.index(gu, first), xp.index(gv, first), gw, True)
+        given = xp.index(gu, first), xp.index(gv, first)
+        both, slopes, values = xp.parted(s, both, *given, xp.resolved(s, both, *given, gw), True)
     inner = 0.0
     for t, sign in ((both, -1.0), (ku - kv, 1.0)):
         h = mh_of(xp, t)

@@ -101,7 +101,8 @@ _polar = define(
 # the coupling times a fixed pattern into g, and the coupling along with the vectors: on the Hermitian part of V^H gV, which
 # their derivative does not read. There it bears a mark, by which the rules of eigh, svd and eigvals know it from what a loss
 # of the vectors leaves there, and from a sum of couplings, whose parts have slopes of their own. What the mark does not
-# tell, and third derivatives in clusters, is nan.
+# tell, and third derivatives in clusters, is nan. At a singular value of 0 some couplings have the weight g / s: there the
+# result is nan unless the history of g says that f has no second derivative.
 
 
 define(
@@ -172,6 +173,16 @@ define(
 )  # fmt: skip
 
 
+define("unresolved", "constant", spectrum.unresolved, arity=7, batch=batching.last, samples=samples.unresolved)
+define(
+    "resolved", "general", spectrum.resolved,
+    (None, None, None, None, lambda xp, g, ans, s, k, x, y, r: xp.resolved(s, k, x, y, g)),
+    saves=("", "", "", "", "s k x y"), arity=5, batch=batching.last,
+    jvp=lambda xp, ts, ans, s, k, x, y, r: None if ts[4] is None else xp.resolved(s, k, x, y, ts[4]),
+    samples=samples.resolved,
+)  # fmt: skip
+
+
 def _refused_turn(xp: Any, w: Any, g: Any, v: Any, turn: Any, t: Any) -> Any:
     """A tangent of vectors, nan where it turns those of a cluster: its limit is lost with the gap."""
     return t + xp.matmul(v, xp.refused(w, g, turn, False) - turn)
@@ -208,11 +219,12 @@ def _d_singular(xp: Any, t: Any, ans: Any, s: Any, u: Any, vh: Any, g: Any, want
     v, weights = mh_of(xp, vh), row(xp, g)
     push, pull = xp.matmul(t, v), xp.matmul(mh_of(xp, t), u)
     k = xp.matmul(mh_of(xp, u), push)
+    lost = xp.unresolved(s, g, u, v, push, pull, k)
     return [
         None,
-        xp.marked(s, g, u, k, push * weights, "singular") if wanted[1] else None,
-        mh_of(xp, xp.marked(s, g, v, mh_of(xp, k), pull * weights, "singular")) if wanted[2] else None,
-        xp.real(xp.probe(s, g, own_of(xp, k))) if wanted[3] else None,
+        xp.marked(s, g, u, k, push * weights, "singular") + u * row(xp, lost) if wanted[1] else None,
+        mh_of(xp, xp.marked(s, g, v, mh_of(xp, k), pull * weights, "singular") + v * row(xp, lost)) if wanted[2] else None,
+        xp.real(xp.probe(s, g, own_of(xp, k))) + lost if wanted[3] else None,
     ]
 
 

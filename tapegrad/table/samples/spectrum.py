@@ -90,3 +90,18 @@ def similar() -> Iterator[Sample]:
         w, v = np.linalg.eig(a.astype(complex))
         yield Sample((w, v, complex_uniform(w.shape, 3)))
     yield Sample((w, v, np.full(3, 0.5 + 0.5j)))
+
+
+def unresolved() -> Iterator[Sample]:
+    for s, g in (([2.0, 1.0], [1.0, 2.0]), ([2.0, 0.0], [1.0, 0.0])):
+        u, v, push, pull = (uniform(shape, seed=i) for i, shape in enumerate(((3, 2), (2, 2), (3, 2), (2, 2))))
+        yield Sample((np.array(s), np.array(g), u, v, push, pull, uniform((2, 2), seed=7)), (), s[1] > 0)
+
+
+def resolved() -> Iterator[Sample]:
+    for (w, k, x, y, r), _, smooth in with_slopes():
+        if w.dtype.kind == "f":
+            yield Sample((w, k, x, y, r), (), smooth)
+    k, x, y = (uniform((2, 2), seed=seed) for seed in (4, 5, 6))
+    yield Sample((np.array([2.0, 0.0]), k, x, y, np.array([1.0, 2.0])), (), False)
+    yield Sample((np.array([2.0, 0.0]), k * 1e-15, x, y, np.array([1.0, 2.0])), (), False)
