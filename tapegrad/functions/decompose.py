@@ -22,7 +22,7 @@ from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
 from ..programs.tracing import reads
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
-from ..table.spectrum import _polar
+from ..table.spectrum import _polar_factor
 from . import casting
 from .arguments import with_out
 from .elementwise import conj
@@ -119,7 +119,7 @@ def svdvals_of(a: Any) -> Any:
 
 def nuclear_norm_of(a: Any) -> Any:
     if is_recorded(a) or (a._st is not None and a._st.level is not None):
-        return _polar(a)[0]
+        return _polar_factor(a)[0]
     return TABLE["sum"].call(_svdvals(a), (a._d.ndim - 2,), False)
 
 

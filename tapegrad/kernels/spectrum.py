@@ -15,7 +15,7 @@ def hermitian_part(x: Any) -> Any:
     return (x + mh(x)) * x.real.dtype.type(0.5)
 
 
-def polar(xp: Any, a: Any) -> tuple[Any, Any]:
+def polar_factor(xp: Any, a: Any) -> tuple[Any, Any]:
     """The sum of the singular values, and U V^H."""
     u, s, vh = xp.svd(a, False)
     return xp.asarray(s.sum(-1)), u @ vh

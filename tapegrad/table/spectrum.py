@@ -71,7 +71,7 @@ def _column(xp: Any, x: Any) -> Any:
     return xp.reshape(x, (*x.shape, 1, 1))
 
 
-def _d_polar(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
+def _d_polar_factor(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
     g, gw = gs
     t = None if gw is None else _turn(xp, ans[1], a, gw)
     if g is None:
@@ -80,7 +80,7 @@ def _d_polar(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
     return own if t is None else own + t
 
 
-def _j_polar(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
+def _j_polar_factor(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
     (t,), w = ts, ans[1]
     r = len(t.shape)
     return [xp.real(xp.sum(xp.conj(w) * t, (r - 2, r - 1), False)), _turn(xp, w, a, t)]
@@ -88,9 +88,10 @@ def _j_polar(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
 
 # the sum of the singular values and the polar factor, which is its derivative: smooth at full rank, whatever repeats; at a
 # singular value of 0 the factor is LAPACK's choice
-_polar = define(
-    "polar", "general", spectrum.polar, (_d_polar,), saves="a ans[1]", outputs=2, singular=True, zero_blocks="matrices",
-    display="SumBackward1", jvp=_j_polar, batch=batching.leading, samples=samples.polar,
+_polar_factor = define(
+    "polar_factor", "general", spectrum.polar_factor, (_d_polar_factor,), saves="a ans[1]", outputs=2, singular=True,
+    zero_blocks="matrices", display="SumBackward1", jvp=_j_polar_factor, batch=batching.leading,
+    samples=samples.polar_factor,
 )  # fmt: skip
 
 

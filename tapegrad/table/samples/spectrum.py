@@ -18,7 +18,7 @@ def sylvester() -> Iterator[Sample]:
     yield Sample((2 * np.eye(3), uniform((3, 3), seed=7)))
 
 
-polar = joined(
+polar_factor = joined(
     cases(((3, 3), ()), ((4, 2), ()), ((2, 2, 3), ()), ((0, 0), ()), complex_too=True),
     of_values([[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]], smooth=True),
 )
