@@ -255,6 +255,8 @@ INTERNAL = {
     "sigmoid_slope", "silu_slope", "simplex_path", "sin_ratio", "softplus_slope", "standardize", "standardize_back", "stays",
     "strided_sum", "tie", "tie_share", "to_complex", "true_places", "weigh_inner", "weighted_difference", "window_best",
     "winner", "without_part", "write_zeros", "written_part", "zero_at", "zero_rows",
+    "kept", "marked", "parted", "polar_factor", "probe", "refused", "resolved", "similar", "singular", "spectral",
+    "sylvester", "unmarked", "unresolved",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.

@@ -143,6 +143,28 @@ ROWS = [
     ("the projector on a repeated eigenvalue has a gradient",
      "a = L.diag(L.tensor([1., 1., 3.])).requires_grad_(); v = L.linalg.eigh(a)[1][:, :2]\n"
      "(v @ v.T)[0, 2].backward(); print(a.grad[0].tolist())", "[0.0, 0.0, -0.25]", "[nan, nan, nan]"),
+    ("symmetric functions of eigenvalues or singular values have second derivatives where these repeat",
+     "f = lambda a: L.linalg.eigvalsh((a + a.T) / 2).log().sum() + L.linalg.svdvals(a).pow(3).sum()\n"
+     "h = L.autograd.functional.hessian(f, 2 * L.eye(2)); print([round(x, 4) for x in h[0, 0].flatten().tolist()])",
+     "[11.75, 0.0, 0.0, 0.0]", "[nan, nan, nan, nan]"),
+    ("so has a function of the eigenvalues of any matrix",
+     "h = L.autograd.functional.hessian(lambda a: (L.linalg.eigvals(a) ** 2).sum().real, 2 * L.eye(2))\n"
+     "print([round(x, 4) for x in h[0, 1].flatten().tolist()])", "[0.0, 0.0, 2.0, 0.0]", "[nan, nan, nan, nan]"),
+    ("the nuclear norm has all derivatives at full rank",
+     "h = L.autograd.functional.hessian(lambda a: L.linalg.matrix_norm(a, 'nuc'), 2 * L.eye(2))\n"
+     "print([round(x, 4) for x in h[0, 1].flatten().tolist()])",
+     "[0.0, 0.25, -0.25, 0.0]", "[nan, nan, nan, nan]"),
+    ("a transform with a cache has the gradient of log_prob(sample()) by its parameters",
+     "a = L.tensor(2., requires_grad=True); D = L.distributions\n"
+     "d = D.TransformedDistribution(D.LogNormal(0., 1.), D.PowerTransform(a, cache_size=1)); x = d.sample()\n"
+     "e = D.TransformedDistribution(D.LogNormal(0., 1.), D.PowerTransform(a))\n"
+     "g, h = (L.autograd.grad(k.log_prob(x), a)[0] for k in (d, e)); print(L.allclose(g, h))", "True", "False"),
+    ("load_state_dict(assign=True) keeps parameters tied that are",
+     "m = L.nn.Sequential(L.nn.Linear(2, 2), L.nn.Linear(2, 2)); m[1].weight = m[0].weight\n"
+     "m.load_state_dict(m.state_dict(), assign=True); print(m[1].weight is m[0].weight)", "True", "False"),
+    ("MultiheadAttention with need_weights=True gives weights 0 to a position whose keys are all masked",
+     "m = L.nn.MultiheadAttention(2, 1); x = L.ones(2, 1, 2)\n"
+     "print(m(x, x, x, attn_mask=L.tensor([[True, True], [False, False]]))[1].isnan().any().item())", "False", "True"),
     ("svd propagates cotangents of the vectors beyond the reduced form",
      "a = L.tensor([[1.], [0.]], requires_grad=True); u = L.linalg.svd(a)[0][:, 1:]\n"
      "(u @ u.T)[0, 1].backward(); print(a.grad.flatten().tolist())", "[0.0, -1.0]", "[0.0, 0.0]"),

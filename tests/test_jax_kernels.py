@@ -258,7 +258,7 @@ def test_the_namespaces_have_the_same_names():
     both = [{n for n in vars(x) if not n.startswith("_")} for x in (NUMPY, namespace.JAX, draft.DRAFTS)]
     ours = {n for names in both for n in names if not hasattr(np, n)}
     assert ours == {
-        "by_part", "copied", "erfinv", "in_chunks", "in_columns", "in_order", "inverse", "most", "ndtr",
+        "by_part", "copied", "erfinv", "if_near", "in_chunks", "in_columns", "in_order", "inverse", "most", "ndtr",
         "products_without", "svd", "with_nan",
     }  # fmt: skip
     assert ours <= both[0] and ours <= both[1] | both[2]

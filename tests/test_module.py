@@ -398,6 +398,46 @@ def test_loading_leaves_the_given_dict_and_its_metadata_alone():
     assert state._metadata == metadata and metadata[""] == {"version": 2}
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(4, 3), nn.Linear(3, 4, bias=False)
+        self.out.weight = self.embedding.weight
+        self.register_buffer("scale", tg.zeros(2))
+        self.other = nn.Module()
+        self.other.register_buffer("scale", self.scale)
+
+
+@pytest.mark.parametrize("missing", [[], ["out.weight"], ["embedding.weight", "other.scale"]])
+def test_load_state_dict_assigns_one_tensor_to_all_places_of_a_tied_one(missing):
+    net, given = Tied(), Tied()
+    given.requires_grad_(False)
+    state = given.state_dict()
+    for name in missing:
+        del state[name]
+    net.load_state_dict(state, strict=False, assign=True)
+    assert net.out.weight is net.embedding.weight and net.scale is net.other.scale
+    assert net.out.weight.requires_grad and net.out.weight.data_ptr() == given.out.weight.data_ptr()
+    assert len(list(net.parameters())) == 1
+
+
+def test_load_state_dict_assigns_the_last_value_to_all_places():
+    """As copying does."""
+    net, copied = Tied(), Tied()
+    state = {**net.state_dict(), "out.weight": tg.ones(4, 3)}
+    net.load_state_dict(state, assign=True)
+    copied.load_state_dict(state)
+    assert net.out.weight is net.embedding.weight and net.out.weight.tolist() == copied.embedding.weight.tolist()
+
+
+def test_a_failed_assignment_leaves_ties():
+    net = Tied()
+    weight = net.out.weight
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        net.load_state_dict({**net.state_dict(), "out.weight": tg.ones(2, 3)}, assign=True)
+    assert net.out.weight is net.embedding.weight is weight
+
+
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 

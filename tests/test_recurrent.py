@@ -364,6 +364,32 @@ def test_fully_masked_row_gives_no_nan_gradient():
     assert g.isfinite().all()
 
 
+@pytest.mark.parametrize("kind", ["padding", "bool", "float", "one head"])
+@pytest.mark.parametrize("averaged", [True, False])
+def test_attention_weights_of_a_masked_position_are_0(averaged, kind):
+    """As without need_weights: the output there is the bias, and every gradient is finite and the same."""
+    tg.manual_seed(0)
+    net = nn.MultiheadAttention(4, 2, batch_first=True)
+    closed = tg.tensor([[True] * 3, [False] * 3, [False] * 3])
+    mask = {
+        "padding": {"key_padding_mask": closed[:2]},
+        "bool": {"attn_mask": closed},
+        "float": {"attn_mask": tg.zeros(3, 3).masked_fill(closed, -np.inf)},
+        "one head": {"attn_mask": tg.stack([closed, ~tg.eye(3).bool()] * 2)},
+    }[kind]
+    results = []
+    for needed in (True, False):
+        x = tg.randn(2, 3, 4, generator=tg.Generator().manual_seed(1)).requires_grad_()
+        out, weights = net(x, x, x, need_weights=needed, average_attn_weights=averaged, **mask)
+        results.append([out, *tg.autograd.grad((out * out).sum(), [x, *net.parameters()])])
+        if needed:
+            sums = weights.sum(-1).detach().numpy()
+            assert set(np.round(sums, 5).ravel()) <= {0.0, 0.5, 1.0} and (sums < 0.9).any()
+    for a, b in zip(*results, strict=True):
+        assert np.isfinite(a.detach().numpy()).all()
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), atol=1e-5)
+
+
 def test_transformer_derivatives():
     net = nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0, activation="gelu")
     x, y = tg.randn(2, 1, 4).requires_grad_(), tg.randn(3, 1, 4).requires_grad_()

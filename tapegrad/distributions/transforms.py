@@ -15,12 +15,14 @@ from numbers import Number
 from typing import Any, ClassVar
 
 from .. import linalg
+from ..core.level import LEVEL
+from ..core.state import is_recording
 from ..dtypes import Size
 from ..functions import create, joining
 from ..functions.properties import broadcast_shapes
 from ..tensor.tensor import Tensor
 from . import constraints
-from .functions import arange, cat, eye, full_like, logsigmoid, softmax, stack, zeros_like
+from .functions import arange, cat, eye, full_like, logsigmoid, softmax, stack, where, zeros_like
 from .utils import _sum_rightmost, eps_of, lazy_property, log1pexp, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
@@ -37,7 +39,8 @@ class Transform:
 
     Args:
         cache_size: 1 caches the last (value, result), so that the inverse of the result returns the same tensor object; 0
-            caches nothing.
+            caches nothing. The inverse of a result without history (of sample(), under no_grad) is computed where parameters
+            are to get a gradient through it.
 
     Attributes:
         bijective: whether the map is bijective.
@@ -54,6 +57,7 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._cached: tuple[Tensor | None, Tensor | None] = None, None
+        self._cached_result = 1  # which of the two was computed from the other
         super().__init__()
 
     @property
@@ -99,10 +103,24 @@ class Transform:
         if self._cache_size == 0:
             return function(value)
         known = self._cached[1 - side]
-        if value is self._cached[side] and known is not None:
+        if value is not self._cached[side] or known is None:
+            return self._remember(value, function(value), side)
+        depends = _depends(known) if self._cached_result != side else _depends(value) and not _is_leaf(value)
+        if depends or not (is_recording() or LEVEL.get() is not None):
             return known
-        result = function(value)
-        self._cached = (result, value) if side else (value, result)
+        # the pair has no history, which that of the parameters may ask for: sample() runs under no_grad
+        try:
+            result = function(value)
+        except NotImplementedError:
+            return known
+        if not _depends(result):
+            return known
+        if known.shape == result.shape:
+            result = where(result.isfinite(), result, known)
+        return self._remember(value, result, side)
+
+    def _remember(self, value: Tensor, result: Tensor, side: int) -> Tensor:
+        self._cached, self._cached_result = ((result, value) if side else (value, result)), 1 - side
         return result
 
     def _call(self, x: Tensor) -> Tensor:
@@ -125,6 +143,19 @@ class Transform:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _depends(x: Tensor) -> bool:
+    """Whether a derivative may pass through a tensor."""
+    return x.requires_grad or _at_level(x)
+
+
+def _is_leaf(x: Tensor) -> bool:
+    return x.is_leaf and not _at_level(x)
+
+
+def _at_level(x: Tensor) -> bool:
+    return x._st is not None and x._st.level is not None
 
 
 def _equal(a: Any, b: Any) -> bool:

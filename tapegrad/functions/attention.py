@@ -25,7 +25,7 @@ from .index import repeat_interleave
 from .joining import cat, chunk
 from .linalg import linear, matmul
 from .operands import floating, tensor, to_dtype
-from .reduce import mean
+from .reduce import amax, mean
 
 F32 = np.dtype(np.float32)
 
@@ -341,5 +341,13 @@ def _attend(q: Any, k: Any, v: Any, mask: Any, dropout_p: float, causal: bool, n
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, mask, dropout_p, causal), None
     scores = matmul(q * math.sqrt(1.0 / shape_of(q)[-1]), TABLE["mT"].call(k))
-    weights = dropout(softmax(scores if mask is None else scores + mask, -1), dropout_p)
+    weights = dropout(softmax(scores, -1) if mask is None else _open_weights(scores + mask), dropout_p)
     return matmul(weights, v), weights
+
+
+def _open_weights(scores: Any) -> Any:
+    """softmax of rows; 0 in those that are wholly masked, as scaled_dot_product_attention has it."""
+    if not shape_of(scores)[-1]:
+        return softmax(scores, -1)
+    closed = TABLE["eq"].call(amax(scores.detach(), -1, True), -math.inf)
+    return TABLE["where"].call(closed, 0.0, softmax(scores, -1))

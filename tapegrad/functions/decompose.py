@@ -22,6 +22,7 @@ from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
 from ..programs.tracing import reads
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
+from ..table.spectrum import _polar_factor
 from . import casting
 from .arguments import with_out
 from .elementwise import conj
@@ -114,6 +115,12 @@ def eigvals_of(a: Any) -> Any:
 
 def svdvals_of(a: Any) -> Any:
     return _svd_op(a, False)[1] if is_recorded(a) else _svdvals(a)
+
+
+def nuclear_norm_of(a: Any) -> Any:
+    if is_recorded(a) or (a._st is not None and a._st.level is not None):
+        return _polar_factor(a)[0]
+    return TABLE["sum"].call(_svdvals(a), (a._d.ndim - 2,), False)
 
 
 def is_recorded(a: Any) -> bool:

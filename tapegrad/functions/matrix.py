@@ -37,6 +37,7 @@ from .decompose import (
     linalg_svdvals,
     matrices,
     mh,
+    nuclear_norm_of,
     squares,
 )
 from .decompose import hermitian as mirrored
@@ -475,9 +476,11 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
         return reduce.norm(a, 2, (rows, columns), keepdim)
-    if ord == "nuc" or abs(ord) == 2:
+    if ord == "nuc":
+        r = nuclear_norm_of(movedim(a, (rows, columns), (-2, -1)))
+    elif abs(ord) == 2:
         s = linalg_svdvals(movedim(a, (rows, columns), (-2, -1)))
-        r = reduce.sum(s, -1) if ord == "nuc" else _largest(s, -1) if ord > 0 else reduce.amin(s, -1)
+        r = _largest(s, -1) if ord > 0 else reduce.amin(s, -1)
     else:
         along, over = (columns, rows) if abs(ord) == math.inf else (rows, columns)
         sums = reduce.norm(a, 1, along)

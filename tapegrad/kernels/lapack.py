@@ -448,7 +448,7 @@ def products_without(s: Any, k: int) -> Any:
 
 
 @np.errstate(all="ignore")
-def inverse_gaps(xp: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any:
+def inverse_gaps(xp: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float, turns: bool) -> Any:
     """1 / (w_j + sign * w_i), by which the rules of eigh and svd multiply a numerator; see `table.decompose` on gauges.
 
     Where the gap is 0 to rounding: 0 if the cotangents show that the loss does not depend on the choice of vectors there
@@ -459,6 +459,7 @@ def inverse_gaps(xp: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: floa
         numerator, rest: antisymmetric and symmetric part of the cotangent in the basis of the vectors.
         gw: cotangent of w.
         sign: -1 or 1.
+        turns: the numerator is that of a tangent of the vectors, which has no limit there.
     """
     gap = w[..., None, :] + sign * w[..., :, None]
     if not gap.size:
@@ -478,7 +479,7 @@ def inverse_gaps(xp: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: floa
     used = own[..., None, :] + own[..., :, None] > rounding * size
     near = xp.abs(gap) <= rounding * scale
     known = gauge_free & level & ((flat & uncoupled) | (used & (flat | uncoupled))) | (size == 0)
-    r = xp.where(near & known, 0, xp.where(near & (gauge_free | (gap == 0)), np.nan, 1 / gap)).astype(w.dtype)
+    r = xp.where(near & known, 0, xp.where(near & (gauge_free | (gap == 0) | turns), np.nan, 1 / gap)).astype(w.dtype)
     return xp.where(np.eye(w.shape[-1], dtype=bool), 0, r) if sign < 0 else r
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import chunks, gaussian, lapack
+from . import chunks, gaussian, lapack, spectrum
 from .numpy import copied, ordered
 
 
@@ -48,6 +48,7 @@ NUMPY = namespace(
     svd=lapack.svd,
     with_nan=lapack.with_nan,
     products_without=lapack.products_without,  # NumPy's in n^2 steps, XLA's in one product
+    if_near=spectrum.if_near,  # of two functions the one that is needed; XLA's runs the general one
 )
 
 

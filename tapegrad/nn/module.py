@@ -702,7 +702,8 @@ class Module:
         Args:
             state_dict: the `state_dict()` of a module of the same structure.
             strict: raise if keys are missing or unexpected; otherwise they are only returned.
-            assign: replace the module's tensors by the given ones instead of copying; requires_grad is kept.
+            assign: replace the module's tensors by the given ones instead of copying; requires_grad is kept, and what
+                several modules share stays shared: as with copying, the value loaded last counts.
 
         Raises:
             RuntimeError: lists every missing or unexpected key (with strict) and every size mismatch; the module is
@@ -713,10 +714,13 @@ class Module:
         keys = IncompatibleKeys([], [])
         failures: list[str] = []
         restore = snapshot(self)
+        ties = tied(self) if assign else []
         try:
             given: Any = OrderedDict(state_dict)
             given._metadata = getattr(state_dict, "_metadata", None) or {}
             self._load(given, "", given._metadata, assign, keys, failures)
+            for member, places in ties:
+                tie(member, places)
             if strict:
                 for kind, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
                     if names:
@@ -823,6 +827,25 @@ class Module:
         if len(own) == len(lines) == 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+Place = tuple["Module", str]
+
+
+def tied(module: Module) -> list[tuple[Tensor, list[Place]]]:
+    """Parameters and buffers that stand in several places of a module and its descendants."""
+    places: dict[int, tuple[Tensor, list[Place]]] = {}
+    for part in module.modules():
+        for name, member in part._state().items():
+            places.setdefault(id(member), (member, []))[1].append((part, name))
+    return [found for found in places.values() if len(found[1]) > 1]
+
+
+def tie(member: Tensor, places: list[Place]) -> None:
+    """Put what has last replaced a member in all its places."""
+    replaced = [t for part, name in places if (t := part._state().get(name, member)) is not member]
+    for part, name in places if replaced else ():
+        setattr(part, name, replaced[-1])
 
 
 def snapshot(module: Module) -> Callable[[], None]:

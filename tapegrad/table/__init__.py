@@ -81,3 +81,6 @@ from . import (
 from . import (
     special as special,
 )
+from . import (
+    spectrum as spectrum,
+)

@@ -48,16 +48,21 @@ def on_diagonal(xp: Any, x: Any) -> Any:
     return xp.diagonal_embed(x, (*x.shape, n), 0, r - 1, r)
 
 
+def diagonal_of(xp: Any, x: Any) -> Any:
+    r = len(x.shape)
+    return xp.diagonal(x, 0, r - 2, r - 1)
+
+
 # --------------------------------------------------------------------------------------------------- parts of the rules
 
 
-def _d_gaps(xp: Any, g: Any, ans: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any:
+def _d_gaps(xp: Any, g: Any, ans: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float, turns: bool) -> Any:
     t = -g * xp.conj(ans * ans)
     return xp.sum(t, (len(t.shape) - 2,), False) + sign * xp.sum(t, (len(t.shape) - 1,), False)
 
 
 def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
-    t, sign = row(xp, ts[0]), args[-1]
+    t, sign = row(xp, ts[0]), args[-2]
     return -(ans * ans) * (t + sign * xp.mT(t))
 
 
@@ -144,52 +149,59 @@ def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any, upper: bool) -> Any:
     gw, gv = gs
     w, v = ans
     if gv is None:
-        return xp.matmul(v * row(xp, gw), mh_of(xp, v))
+        return xp.spectral(w, v, gw)
     k = xp.matmul(mh_of(xp, v), gv)
     k = xp.phase_free(k, k, EIGH_PHASE)
-    h = mh_of(xp, k)
-    gaps = xp.inverse_gaps(w, k - h, k + h, w * 0.0 if gw is None else gw, -1.0)
-    inner = (k - h) * gaps * 0.5
-    inner = xp.matmul(v, inner)
-    return xp.matmul(inner if gw is None else inner + v * row(xp, gw), mh_of(xp, v))
+    h, slopes, values = mh_of(xp, k), w * 0.0, None
+    if gw is not None:
+        k, slopes, values = xp.parted(w, k, gv, gv, gw, True)  # see `table.spectrum`
+        h = mh_of(xp, k)
+    inner = (k - h) * xp.inverse_gaps(w, k - h, k + h, slopes, -1.0, False) * 0.5
+    inner = xp.matmul(v, inner if values is None else inner + values)
+    return xp.matmul(inner, mh_of(xp, v))
 
 
 def _spectral(xp: Any, inner: Any, v: Any, real: bool) -> Any:
     """V^-H inner V^H."""
     h = mh_of(xp, v)
-    t = xp.solve([h, xp.matmul(inner, h)], None)
-    return xp.real(t) if real else t
+    return _real_part(xp, xp.solve([h, xp.matmul(inner, h)], None), real)
+
+
+def _real_part(xp: Any, x: Any, real: bool) -> Any:
+    return xp.real(x) if real else x
 
 
 def _d_eig(xp: Any, gs: Any, ans: Any, a: Any, real: bool, checked: bool) -> Any:
     gw, gv = gs
     w, v = ans
     if gv is None:
-        return _spectral(xp, on_diagonal(xp, gw), v, real)
-    h, r = mh_of(xp, v), len(v.shape)
+        return _real_part(xp, xp.similar(w, v, gw), real)
+    h, slopes, values = mh_of(xp, v), w * 0.0, None
     k = xp.matmul(h, gv)
-    gv = xp.phase_free(gv, k, EIG_PHASE) if checked else gv
-    own = row(xp, xp.diagonal(k, 0, r - 2, r - 1))
+    if gw is not None:
+        k, slopes, values = xp.parted(w, k, gv, gv, gw, False)
+    k = xp.phase_free(k, k, EIG_PHASE) if checked else k
+    own = row(xp, diagonal_of(xp, k))
     # LAPACK scales vectors to norm 1 and their largest element to a real number
     turned = xp.safe_div(xp.to_complex(xp.largest(v)), v) * xp.to_complex(xp.imag(own))
-    k = xp.matmul(h, gv - turned * 1j - v * xp.to_complex(xp.real(own)))
-    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0 if gw is None else gw, -1.0)
-    inner = k * xp.conj(gaps)
-    return _spectral(xp, inner if gw is None else inner + on_diagonal(xp, gw), v, real)
+    k = k - xp.matmul(h, turned * 1j + v * xp.to_complex(xp.real(own)))
+    inner = k * xp.conj(xp.inverse_gaps(w, k, k * 0.0, slopes, -1.0, False))
+    return _spectral(xp, inner if values is None else inner + values, v, real)
 
 
 def _d_eigvalsh(xp: Any, g: Any, ans: Any, a: Any) -> Any:
-    v = xp.eigh(a, False)[1]
-    return xp.matmul(v * row(xp, g), mh_of(xp, v))
+    w, v = xp.eigh(a, False)
+    return xp.spectral(w, v, g)
 
 
 def _d_eigvals(xp: Any, g: Any, ans: Any, a: Any, real: bool) -> Any:
-    return _spectral(xp, on_diagonal(xp, g), xp.eig(a, real, False)[1], real)
+    w, v = xp.eig(a, real, False)
+    return _real_part(xp, xp.similar(w, v, g), real)
 
 
 def _d_svdvals(xp: Any, g: Any, ans: Any, a: Any) -> Any:
-    u, _, vh = xp.svd(a, False)
-    return xp.matmul(u * row(xp, g), vh)
+    u, s, vh = xp.svd(a, False)
+    return xp.singular(s, u, vh, g)
 
 
 def _beyond(xp: Any, g: Any, u: Any, k: int, own: Any) -> Any:
@@ -209,20 +221,23 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     u1 = xp.index(u, first) if u.shape[-1] > k else u
     v1 = xp.index(v, first) if v.shape[-1] > k else v
     if gu is None and gvh is None:
-        return xp.matmul(u1 * row(xp, gw), mh_of(xp, v1))
+        return xp.singular(s, u1, mh_of(xp, v1), gw)
     zero = (u if gu is None else v) * 0.0 if gu is None or gvh is None else None
     gu = zero if gu is None else gu
     gv = zero if gvh is None else mh_of(xp, gvh)
     ku = xp.matmul(mh_of(xp, u1), xp.index(gu, first))
     kv = xp.matmul(mh_of(xp, v1), xp.index(gv, first))
     both = xp.phase_free(ku + kv, ku + kv, SVD_PHASE)
-    slopes = s * 0.0 if gw is None else gw
+    slopes, values = s * 0.0, None
+    if gw is not None:
+        given = xp.index(gu, first), xp.index(gv, first)
+        both, slopes, values = xp.parted(s, both, *given, xp.resolved(s, both, *given, gw), True)
     inner = 0.0
     for t, sign in ((both, -1.0), (ku - kv, 1.0)):
         h = mh_of(xp, t)
-        inner = inner + (t - h) * xp.inverse_gaps(s, t - h, t + h, slopes, sign)
-    left = xp.matmul(u1, inner * 0.5)
-    left = left if gw is None else left + u1 * row(xp, gw)
+        inner = inner + (t - h) * xp.inverse_gaps(s, t - h, t + h, slopes, sign, False)
+    inner = inner * 0.5 if values is None else inner * 0.5 + values
+    left = xp.matmul(u1, inner)
     if u.shape[-2] > k:
         beyond = _beyond(xp, gu, u, k, ku)
         left = left + beyond * row(xp, xp.inverse_sizes(s, beyond))
@@ -234,11 +249,6 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- derivatives forwards
-
-
-def diagonal_of(xp: Any, x: Any) -> Any:
-    r = len(x.shape)
-    return xp.diagonal(x, 0, r - 2, r - 1)
 
 
 def _j_cholesky(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
@@ -268,7 +278,7 @@ def _columns_product(xp: Any, u: Any, x: Any) -> Any:
 def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any, upper: bool) -> list[Any]:
     w, v = ans
     k = xp.matmul(mh_of(xp, v), xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v))
-    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0)
+    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0, True)
     return [xp.real(diagonal_of(xp, k)), xp.matmul(v, k * gaps)]
 
 
@@ -286,7 +296,7 @@ def _j_eigvals(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> Any:
 def _j_eig(xp: Any, ts: Any, ans: Any, a: Any, real: bool, checked: bool) -> list[Any]:
     w, v = ans
     k = xp.solve([v, xp.matmul(xp.to_complex(ts[0]) if real else ts[0], v)], None)
-    t = xp.matmul(v, k * xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0))
+    t = xp.matmul(v, k * xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0, True))
     # what keeps the norm 1 and the largest element real
     length = xp.to_complex(xp.real(_columns_product(xp, v, t)))
     largest = xp.sum(xp.to_complex(xp.largest(v)) * xp.safe_div(t, v), (len(v.shape) - 2,), False)
@@ -301,8 +311,8 @@ def _j_svd(xp: Any, ts: Any, ans: Any, a: Any, full: bool) -> list[Any]:
     tv, tu = xp.matmul(t, v1), xp.matmul(mh_of(xp, t), u1)
     own = xp.matmul(mh_of(xp, u1), tv)
     both, apart = own + mh_of(xp, own), own - mh_of(xp, own)
-    both = both * xp.inverse_gaps(s, both, both * 0.0, s * 0.0, -1.0) * 0.5
-    apart = apart * xp.inverse_gaps(s, apart, apart * 0.0, s * 0.0, 1.0) * 0.5
+    both = both * xp.inverse_gaps(s, both, both * 0.0, s * 0.0, -1.0, True) * 0.5
+    apart = apart * xp.inverse_gaps(s, apart, apart * 0.0, s * 0.0, 1.0, True) * 0.5
     turned = []
     for x, x1, inner, push in (
         (u, u1, both + apart, tv - xp.matmul(u1, own)),

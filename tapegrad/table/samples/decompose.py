@@ -14,11 +14,11 @@ from .common import Sample, cases, complex_uniform, joined, of_values, uniform
 
 def spectra() -> Iterator[Sample]:
     w, k = uniform((3,), 0.5, 2.0), uniform((3, 3))
-    yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (-1.0,))
-    yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (1.0,))
-    yield Sample((uniform((2, 2)), uniform((2, 2, 2)), uniform((2, 2, 2), seed=1), uniform((2, 2), seed=2)), (-1.0,))
+    yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (-1.0, False))
+    yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (1.0, True))
+    yield Sample((uniform((2, 2)), uniform((2, 2, 2)), uniform((2, 2, 2), seed=1), uniform((2, 2), seed=2)), (-1.0, True))
     yield Sample(
-        (complex_uniform((3,)), complex_uniform((3, 3)), complex_uniform((3, 3), 1), complex_uniform((3,), 2)), (-1.0,)
+        (complex_uniform((3,)), complex_uniform((3, 3)), complex_uniform((3, 3), 1), complex_uniform((3,), 2)), (-1.0, False)
     )
 
 
