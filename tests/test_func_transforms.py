@@ -540,6 +540,7 @@ def test_ensemble():
 
 def test_places_of_vmap():
     x = tensor(np.arange(6.0).reshape(2, 3))
+    assert vmap(lambda a: a, out_dims=(1,))(x).tolist() == x.T.tolist()
     total, ones = vmap(lambda a: (a.sum(), tg.ones(2)), out_dims=(0, None))(x)
     assert total.tolist() == [3.0, 12.0] and ones.tolist() == [1.0, 1.0]
     assert vmap(lambda a: (a.sum(), "text"), out_dims=(0, None))(x)[1] == "text"
@@ -592,6 +593,12 @@ T = tg.ones(2, 3)
         (lambda: vmap(one)(T), ValueError,
          "vmap(one, ...): `one` must only return Tensors, got type <class 'float'>. Did you mean to set out_dims= to None "
          "for output?"),
+        (lambda: vmap(g, out_dims=[0])(T), ValueError,
+         "vmap(g, ..., out_dims=[0])(<inputs>): out_dims is not compatible with the structure of `outputs`."),
+        (lambda: vmap(lambda x: [x], out_dims=(0,))(T), ValueError,
+         "out_dims is not compatible with the structure of `outputs`. out_dims has structure (*,) but outputs"),
+        (lambda: vmap(lambda x: x[0], in_dims=((0,),))([T]), ValueError,
+         "in_dims is not compatible with the structure of `inputs`. in_dims has structure ((*,),) but inputs"),
         (lambda: vmap(g, out_dims=(0, 1))(T), ValueError,
          "vmap(g, ..., out_dims=(0, 1))(<inputs>): out_dims is not compatible with the structure of `outputs`."),
         (lambda: vmap(g, chunk_size=0), ValueError, "vmap: chunk_size should be None or greater than 0. (got 0)"),
@@ -617,7 +624,6 @@ T = tg.ones(2, 3)
         (lambda: jacrev(lambda x: (x, x * 1j))(T), RuntimeError,
          "jacrev: Expected all outputs to be real but received complex tensor at flattened input idx: 1"),
         (lambda: jacfwd(g)(T * 1j), RuntimeError, "jacfwd: Expected all inputs to be real"),
-        (lambda: jacfwd(lambda x: x * 1j)(T), RuntimeError, "jacfwd: Expected all outputs to be real"),
         (lambda: jacrev(g)(T.long()), RuntimeError, "only Tensors of floating point dtype can require gradients"),
         (lambda: jacrev(lambda x: x > 0)(T), RuntimeError,
          "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype torch.bool"),
@@ -649,6 +655,76 @@ def g(x):
 
 def one(x):
     return 1.0
+
+
+def into(x, y):
+    """Writes into both arguments."""
+    y[0] = x[1]
+    return x.mul_(y)
+
+
+def test_what_is_written_into_arguments_reaches_the_caller():
+    def pair():
+        return tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])
+
+    x, y = pair()
+    value, tangent = jvp(into, (x, y), (tg.tensor([1.0, 0.0]), tg.tensor([0.0, 1.0])))
+    assert (value.tolist(), tangent.tolist()) == ([2.0, 8.0], [2.0, 2.0])
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    assert jacfwd(into)(x, y).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    assert jacfwd(lambda x, *, y: into(x, y))(x, y=y).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    value, push = linearize(into, x, y)
+    assert push(tg.ones(2), tg.zeros(2)).tolist() == [3.0, 4.0]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    rows = tg.arange(6.0).reshape(2, 3)
+    assert vmap(lambda r: r.add_(r[0]), in_dims=1, out_dims=1)(rows).tolist() == [[0.0, 2.0, 4.0], [3.0, 5.0, 7.0]]
+    assert rows.tolist() == [[0.0, 2.0, 4.0], [3.0, 5.0, 7.0]]
+    rows = tg.zeros(5, 2)
+    vmap(lambda r, i: r.fill_(i), chunk_size=2)(rows, tg.arange(5.0))
+    assert rows[:, 1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with pytest.warns(UserWarning, match="one sample after the other"):
+        vmap(lambda r: r.add_(1 if float(r.sum()) >= 0 else 0))(rows)
+    assert rows[:, 1].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_writes_into_arguments_are_recorded_outside():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    for transform in (lambda f, x: jvp(f, (x, w), (x * 0, w * 0)), lambda f, x: vmap(f)(x, w)):
+        x = tg.tensor([3.0, 4.0])
+        transform(lambda x, w: x.mul_(w), x)
+        assert x.tolist() == [3.0, 8.0]
+        assert tg.autograd.grad(x.sum(), w)[0].tolist() == [3.0, 4.0]
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            transform(lambda x, w: w.mul_(2), x)
+
+
+def test_jacfwd_of_complex_outputs():
+    jacobian = jacfwd(lambda x: tg.complex(x, x * x))(tg.tensor([1.0, 2.0]))
+    assert jacobian.tolist() == [[1 + 2j, 0], [0, 1 + 4j]]
+
+
+def test_vjp_built_under_no_grad_has_history():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    with tg.no_grad():
+        y, pull = vjp(lambda x: x.square().exp(), x)
+        assert not y.requires_grad and not pull(tg.ones(2))[0].requires_grad
+    (g,) = pull(tg.ones(2))
+    (second,) = tg.autograd.grad(g[0], x)
+    assert second[0].item() == pytest.approx(6 * np.exp(1.0))  # (2 + 4 x^2) e^(x^2)
+
+
+def test_history_under_no_grad_inside_another_transform():
+    def outer(a):
+        with tg.no_grad():
+            _, pull = vjp(lambda x: x**3, a)
+        return pull(1.0)[0]
+
+    assert grad(outer)(2.0) == 12.0
 
 
 @pytest.mark.parametrize("transform", [

@@ -1201,3 +1201,51 @@ def test_what_is_no_tensor_cannot_be_saved_or_marked():
         make(lambda ctx: ctx.mark_dirty(3))()
     with pytest.raises(RuntimeError, match="mark_non_differentiable can only accept variables"):
         make(lambda ctx: ctx.mark_non_differentiable(3))()
+
+
+def test_vmap_of_tensors_in_containers():
+    """A vmap staticmethod gets in_dims nested like the arguments, and the tensors of containers unwrapped."""
+    seen = []
+
+    class Product(Function):
+        @staticmethod
+        def forward(x, others, k):
+            return x * x * others[0]["y"] * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0], inputs[1][0]["y"])
+            ctx.save_for_forward(inputs[0], inputs[1][0]["y"])
+            ctx.k = inputs[2]
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False)
+            return 2 * g * x * y * ctx.k, None, None
+
+        @staticmethod
+        def jvp(ctx, t, *_):
+            x, y = ctx.saved_tensors
+            return 2 * t * x * y * ctx.k
+
+        @staticmethod
+        def vmap(info, in_dims, x, others, k):
+            seen.append(in_dims)
+            return Product.apply(x, others, k), 0
+
+    def f(x, y):
+        return Product.apply(x, [{"y": y}, "text"], 2.0)
+
+    x, y = tg.arange(3.0), tg.arange(3.0)
+    assert func.vmap(f)(x, y).tolist() == [0.0, 2.0, 16.0]
+    assert seen == [(0, [{"y": 0}, None], None)]
+    assert func.vmap(f, (None, 0))(x[2], y).tolist() == [0.0, 8.0, 16.0]
+    assert seen[1] == (None, [{"y": 0}, None], None)
+    assert func.vmap(func.grad(f))(x, y).tolist() == [0.0, 4.0, 16.0]
+    assert func.vmap(func.grad(func.grad(f)))(x, y).tolist() == [0.0, 4.0, 8.0]
+    assert func.grad(lambda x: func.vmap(f)(x, y).sum())(x).tolist() == [0.0, 4.0, 16.0]
+    assert func.jvp(lambda x: func.vmap(f)(x, y), (x,), (tg.ones(3),))[1].tolist() == [0.0, 4.0, 16.0]
+    assert func.vmap(lambda x, y: func.jvp(lambda x: f(x, y), (x,), (x,))[1])(x, y).tolist() == [0.0, 4.0, 32.0]
+    square = tg.arange(4.0).reshape(2, 2)
+    assert func.vmap(func.vmap(f))(square, tg.ones(2, 2)).tolist() == [[0.0, 2.0], [8.0, 18.0]]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 from .. import errors
 from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
-from ..core.level import layer_of, level_of
+from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
 from ..core.protocols import facade
@@ -27,6 +27,7 @@ from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
+from ..func import tree
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
@@ -40,10 +41,15 @@ R = TypeVar("R", covariant=True)
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
 
 
+PLAIN = Box, str, int, float, type(None)  # arguments that are no containers
+
+
 class Call:
     """One use of a Function: the class and the arguments, whose tensors go through the record.
 
     Attributes:
+        tree: None, or leaves, structure and positions of the operands among the leaves, if those of containers are operands,
+            too. They follow the others, and have no derivative.
         ctx: the context of the last run.
         result: what that gave; its tensors stand for those that the record gives.
         derived: whether a level needs the context to derive it.
@@ -51,7 +57,7 @@ class Call:
         randomness: of the vmap level that runs it.
     """
 
-    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result")
+    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "tree")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
@@ -61,12 +67,34 @@ class Call:
         self.derived = False
         self.needs: Sequence[bool] = (False,) * len(self.positions)
         self.randomness = "error"
+        self.tree: Any = None
 
-    def arguments(self, tensors: Sequence[Any]) -> list[Any]:
-        full = list(self.args)
-        for i, t in zip(self.positions, tensors, strict=True):
+    def operands(self) -> list[Any]:
+        """The tensors that go through the record: a class with its own vmap is handed those of containers by sample, too."""
+        own = [self.args[i] for i in self.positions]
+        if self.cls.vmap is Function.vmap or LEVEL.get() is None or all([isinstance(a, PLAIN) for a in self.args]):
+            return own
+        leaves, spec = tree.flatten(self.args)
+        inside = [i for i, t in enumerate(leaves) if isinstance(t, Box) and among(t, own) < 0]
+        self.tree = leaves, spec, [next(i for i, t in enumerate(leaves) if t is u) for u in own] + inside
+        return own + [leaves[i] for i in inside]
+
+    def arguments(self, values: Sequence[Any], others: Any = ...) -> list[Any]:
+        """The arguments with values for the operands, and for the other leaves their own or `others`."""
+        if self.tree is not None:
+            leaves, spec, places = self.tree
+            full = list(leaves) if others is ... else [others] * len(leaves)
+            for i, t in zip(places, values, strict=True):
+                full[i] = t
+            return list(tree.unflatten(spec, full))
+        full = list(self.args) if others is ... else [others] * len(self.args)
+        for i, t in zip(self.positions, values, strict=True):
             full[i] = t
         return full
+
+    def own(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The operands that are arguments themselves."""
+        return tensors[: len(self.positions)]
 
     def assembled(self, tensors: Sequence[Any]) -> Any:
         """The result with these tensors."""
@@ -78,10 +106,11 @@ class Call:
     def context(self, args: Sequence[Any], tensors: Sequence[Any]) -> FunctionCtx:
         """A new context for these arguments."""
         ctx: FunctionCtx = self.cls._backward_cls()
+        own = self.own(tensors)
         ctx._tensors = self.positions
-        ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
+        ctx._in = [(t._d.shape, t._d.dtype) for t in own]
         needs = [False] * len(args)
-        for i, t, need in zip(self.positions, tensors, self.needs, strict=True):
+        for i, t, need in zip(self.positions, own, self.needs, strict=True):
             needs[i] = need or t._s != 0
         ctx.needs_input_grad = tuple(needs)
         return ctx
@@ -92,19 +121,19 @@ class Call:
 
 def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The record's recording call: forward on these tensors, and its entry; the tensors of the result."""
-    slots = tuple([alias.slot_of(t) for t in tensors])
+    slots = tuple([alias.slot_of(t) for t in call.own(tensors)])
     top = depth_of(FUNCTION, tensors)
     if top is not None:
         if top.closed and not top.shares_outer_layer:
             raise errors.escaped(top.name)
         if top.closed:
             return run([top.unwrap(t)[0] for t in tensors], call)
-        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in tensors])
+        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in call.own(tensors)])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_lifted(top, tensors, slots, call)
     tape = recording() if any(slots) else None
     results = execute(tensors, call)
-    ctx = call.ctx
+    ctx, tensors = call.ctx, call.own(tensors)
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
@@ -129,7 +158,7 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
         else:
             call.result = call.cls.forward(ctx, *args)
     results = survey(ctx, call.result)
-    settle(ctx, tensors, results)
+    settle(ctx, call.own(tensors), results)
     return results
 
 
@@ -164,9 +193,11 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     if batch:
         call.randomness = top.randomness
     pairs = [top.unwrap(t) for t in tensors]
-    needs = call.needs
-    call.needs = [need or (not batch and payload is not None) for need, (_, payload) in zip(needs, pairs, strict=True)]
-    results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
+    needs, payloads = call.needs, [p[1] for p in pairs]
+    if not batch:
+        payloads[len(needs) :] = [None] * (len(pairs) - len(needs))
+    call.needs = [need or (not batch and p is not None) for need, p in zip(needs, payloads, strict=False)]
+    results = top.apply(FUNCTION, [p[0] for p in pairs], payloads, (call,))
     call.needs = needs
     outs = [top.wrap(primal, payload) for primal, payload in results]
     for k, i in () if call.ctx is None else call.ctx._dirty.items():
@@ -174,7 +205,7 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     if wanted:
         lift_context(tensors, outs, call, batch)
     if tape is not None:
-        record(call.ctx, tape, tensors, slots, outs)
+        record(call.ctx, tape, call.own(tensors), slots, outs)
     return tuple(outs)
 
 
@@ -190,11 +221,11 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
     if separate(call.cls):
         with unrecorded():
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
-        settle(ctx, tensors, survey(ctx, call.assembled(outs)))
+        settle(ctx, call.own(tensors), survey(ctx, call.assembled(outs)))
         return
     call.ctx = below._twin()
     call.ctx.needs_input_grad = ctx.needs_input_grad
-    call.ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
+    call.ctx._extras = list(below._kept([None] * len(ctx._in))[len(ctx._in) :])
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
@@ -423,6 +454,7 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable
 def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) -> list[Any]:
     """The record's forward derivative: tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
     ctx, cls = call.ctx, call.cls
+    args, tangents = args[: len(ctx._in)], tangents[: len(ctx._in)]
     if cls.jvp is Function.jvp:
         if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
@@ -463,9 +495,7 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
         return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
-    dims: list[Any] = [None] * len(call.args)
-    for i, flag in zip(call.positions, flags, strict=True):
-        dims[i] = 0 if flag else None
+    dims = call.arguments([0 if flag else None for flag in flags], None)
     result = call.cls.vmap(VmapInfo(n, call.randomness), tuple(dims), *call.arguments(args))
     if type(result) is not tuple or len(result) != 2:
         got = f"{type(result)} with {len(result)} returns" if type(result) is tuple else f"{type(result)} instead"
@@ -630,7 +660,7 @@ class Function:
         if kwargs or separate(cls):
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
-        return call.assembled(run([args[i] for i in call.positions], call))
+        return call.assembled(run(call.operands(), call))
 
 
 def separate(cls: Any) -> bool:

@@ -15,6 +15,7 @@ from ..core.record import Box
 from ..functions import shape
 from ..functions.joining import cat, stack
 from ..levels.draws import SampleLoop
+from ..levels.level import write_back
 from ..levels.vmap import Batch, NeedLoop
 from . import tree
 from .reverse import common_class, converted, operand_of
@@ -138,17 +139,17 @@ def run_batch(
     try:
         with level:
             lifted = [level.wrap(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
-            args = tree.unflatten(spec, lifted)
-            del lifted
-            result = func(*args)
-            del args
+            result = func(*tree.unflatten(spec, lifted))
             if level.asked_at is not None:  # func caught the signal
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
             places = spread_out(out_dims, result, out_spec, name)
             del result
             outs = [stacked(level, y, d, name) for y, d in zip(outs, places, strict=True)]
+            writes = level.writes(leaves, lifted)
+            del lifted
             level.check_written()
+        write_back(writes)
         return outs, out_spec, places
     except NeedLoop as signal:
         if signal.level is not level:
@@ -248,9 +249,11 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
 def spread(dims: Any, structure: Any) -> list[Any] | None:
     """One entry per leaf, from dims given as one int or nested like a prefix of the structure; None if they do not match."""
     children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
-    if not isinstance(dims, tuple | list | dict) or children is None:
+    if not isinstance(dims, tuple | list | dict):
         return [dims] * len(tree.flatten(structure)[0])
-    if isinstance(dims, dict) is not isinstance(structure, dict) or len(dims) != len(children[1]):
+    if children is None or len(dims) != len(children[1]):
+        return None
+    if type(dims) is not type(structure) and (type(dims) is not tuple or isinstance(structure, list | dict)):
         return None
     if isinstance(dims, dict) and dims.keys() != structure.keys():
         return None
@@ -264,9 +267,14 @@ def spread(dims: Any, structure: Any) -> list[Any] | None:
     return result
 
 
+def alone(out_dims: Any, result: Any) -> bool:
+    """Whether a tuple of one dim stands for that of a single tensor."""
+    return isinstance(result, Box) and type(out_dims) is tuple and len(out_dims) == 1
+
+
 def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
     """The batch dimension of each leaf of the outputs."""
-    places = spread(out_dims, result)
+    places = spread(out_dims[0] if alone(out_dims, result) else out_dims, result)
     if places is not None and all([d is None or isinstance(d, int) for d in places]):
         return places
     raise ValueError(

@@ -9,6 +9,7 @@ from .. import errors
 from ..core.record import Box
 from ..core.vjp import zeros_like
 from ..levels.forward import Dual
+from ..levels.level import write_back
 from . import tree
 from .reverse import as_primal, common_class, converted, operand_of, split_aux
 
@@ -45,6 +46,8 @@ def jvp(
 ) -> tuple[Any, ...]:
     """Evaluate func at the primals and its derivative along the tangents, in one forward pass.
 
+    What func writes into its arguments goes to the primals; the tangents stay.
+
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
         primals: tensors, ndarrays, numbers, or nested containers of them.
@@ -77,13 +80,14 @@ def jvp(
     with Dual() as level:
         duals = [level.wrap(x, t) for x, t in zip(inputs, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
-        del duals
         outputs, out_spec = tree.flatten(result)
         cls = common_class(xs)
         pairs = [parts(level, y, strict) for y in outputs]
         aux = tree.mapped(lambda a: level.unwrap(a)[0], aux) if has_aux else None
-        del result, outputs
+        writes = level.writes(inputs, duals)
+        del result, outputs, duals
         level.check_written()
+    write_back(writes)
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     tangent = tree.unflatten(out_spec, [converted(t, cls) for _, t in pairs])
     return (value, tangent, aux) if has_aux else (value, tangent)

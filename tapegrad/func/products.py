@@ -14,6 +14,7 @@ from ..core.vjp import fixed_like
 from ..functions import create
 from ..levels.diff_inputs import DiffInputs
 from ..levels.forward import Linearize
+from ..levels.level import write_back
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
@@ -87,11 +88,12 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
     with Linearize() as level:
         duals = [level.wrap(x, t) for x, t in zip(inputs, tangents.tensors, strict=True)]
         result = func(*tree.unflatten(spec, duals))
-        del duals
         outputs, out_spec = checked_outputs(result)
         pairs = [level.unwrap(y) for y in outputs]
+        writes = level.writes(inputs, duals)
+        del result, outputs, duals
         level.check_written()
-        del result, outputs
+    write_back(writes)
     cls = common_class(leaves)
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     moves = [t is not None and t._s != 0 for _, t in pairs]

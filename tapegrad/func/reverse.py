@@ -73,7 +73,7 @@ class Inputs(DiffInputs):
     def of_float(cls, x: float) -> Inputs:
         """What Inputs([x]) gives outside of levels, in a quarter of the time."""
         self = cls.__new__(cls)
-        self.recorded, self.floor, self.level, self.leaves = is_recording(), next_slot(), None, [x]
+        self.floor, self.level, self.leaves = next_slot(), None, [x]
         self.tensors = [scalar(x, -next_slot())]
         self.slots = {self.tensors[0]._s}
         return self

@@ -128,6 +128,11 @@ class Level:
                 t._d, t._s, t._st = array, slot, state
         self.clear()
 
+    def writes(self, originals: Sequence[Any], tensors: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """(original, new value) where a function wrote into one of the tensors that the level made of the originals."""
+        pairs = [(x, self.unwrap(t)[0]) for x, t in zip(originals, tensors, strict=True) if isinstance(x, Box)]
+        return [(x, value) for x, value in pairs if value is not x]
+
     def clear(self) -> None:
         """Drop what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
         self.blocks.clear()
@@ -197,6 +202,12 @@ class Level:
     def register(self, t: Any) -> None:
         """A tensor of this level was made; called where the level shares the layer around it."""
         raise NotImplementedError
+
+
+def write_back(writes: list[tuple[Any, Any]]) -> None:
+    """Give the caller's tensors what a function wrote into its arguments. To be called once the level is closed."""
+    for x, value in writes:
+        x.copy_(value)
 
 
 def boxed(array: Any, slot: int, state: Any) -> Any:
