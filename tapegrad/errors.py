@@ -251,6 +251,14 @@ def captured_write(transform: str) -> RuntimeError:
     )
 
 
+def kept_by_forward(name: str, why: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: backward is differentiated and reads a tensor that forward made and kept on ctx. Its derivative is not "
+        f"known: {why}. Return it from forward as an output, or save the inputs with ctx.save_for_backward and compute it "
+        "in backward."
+    )
+
+
 def captured_input(transform: str) -> RuntimeError:
     return RuntimeError(
         f"{transform}: autograd.grad by a tensor from outside the function: its result would not depend on the transformed "

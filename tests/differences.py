@@ -202,6 +202,12 @@ ROWS = [
      "x = L.ones(1, requires_grad=True); g, = L.autograd.grad(F.apply(x), x, create_graph=True)\n"
      "print(L.autograd.grad(g + x, x)[0].tolist())",
      "RuntimeError: trying to differentiate twice", "[1.0]"),
+    ("what an autograd.Function's forward makes and keeps on ctx has its derivative where backward is differentiated",
+     "class Cube(L.autograd.Function):\n"
+     "    @staticmethod\n    def forward(ctx, x):\n        ctx.square = x * x; return x * ctx.square\n"
+     "    @staticmethod\n    def backward(ctx, g):\n        return 3 * ctx.square * g\n"
+     "x = L.tensor(4., requires_grad=True); g, = L.autograd.grad(Cube.apply(x) ** 2, x, create_graph=True)\n"
+     "print(L.autograd.grad(g, x)[0].item())", "7680.0", "4608.0"),
     ("an autograd.Function without jvp has a forward derivative",
      "class F(L.autograd.Function):\n"
      "    @staticmethod\n"

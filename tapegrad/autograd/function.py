@@ -23,7 +23,7 @@ from ..core.op import GENERAL, TABLE, Op
 from ..core.protocols import facade
 from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
 from ..core.slot_hooks import SlotHooks
-from ..core.state import RECORDING, current_tape, restore_recording
+from ..core.state import RECORDING, current_tape, is_recording, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
@@ -32,6 +32,7 @@ from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
+from . import rerun
 from .context import FunctionCtx as FunctionCtx
 from .context import Output, Parts, VmapInfo, mapped, parts_of
 
@@ -151,15 +152,20 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     """Run forward in a new context; the tensors of its result."""
     args = call.arguments(tensors)
     call.ctx = ctx = call.context(args, tensors)
-    with unrecorded():
-        if separate(call.cls):
-            call.result = call.cls.forward(*args)
-            call.cls.setup_context(ctx, tuple(args), call.result)
-        else:
-            call.result = call.cls.forward(ctx, *args)
+    call.result = run_forward(call.cls, ctx, args)
     results = survey(ctx, call.result)
-    settle(ctx, call.own(tensors), results)
+    settle(call, tensors, results)
     return results
+
+
+def run_forward(cls: Any, ctx: FunctionCtx, args: Sequence[Any]) -> Any:
+    """The result of forward; what it keeps is on the context."""
+    with unrecorded():
+        if not separate(cls):
+            return cls.forward(ctx, *args)
+        result = cls.forward(*args)
+        cls.setup_context(ctx, tuple(args), result)
+        return result
 
 
 class unrecorded:
@@ -221,7 +227,11 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
     if separate(call.cls):
         with unrecorded():
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
-        settle(ctx, call.own(tensors), survey(ctx, call.assembled(outs)))
+        settle(call, tensors, survey(ctx, call.assembled(outs)))
+        return
+    if below._made:  # which are at no level
+        execute(tensors, call)
+        call.result = result
         return
     call.ctx = below._twin()
     call.ctx.needs_input_grad = ctx.needs_input_grad
@@ -271,11 +281,12 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
-def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
+def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
     """Where the derivatives find each saved tensor, and each output that is kept as an attribute.
 
     The context does not keep these: an output would keep its entry, and that the context.
     """
+    ctx, tensors = call.ctx, call.own(operands)
     ctx._constant = {i for i, y in enumerate(results) if among(y, ctx.non_differentiable) >= 0}
     given = [among(y, tensors) for y in results]
     ctx._dirty = {k: i for k, i in enumerate(given) if i >= 0 and among(tensors[i], ctx.dirty_tensors) >= 0}
@@ -306,6 +317,10 @@ def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
+    if any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
+        rerun.note_made(ctx, [*operands, *results])
+    if ctx._made:
+        ctx._rest = call.arguments([*[None] * len(tensors), *operands[len(tensors) :]])
 
 
 def stand_in(value: Any, outputs: list[Any], found: list[int]) -> Any:
@@ -321,6 +336,8 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     """The entry of a run; its outputs get their slots."""
     ctx._lifted = any([level_of(t) is not None for t in tensors])
     read = {where[0] for where in ctx._plan if type(where) is tuple}
+    if ctx._made:
+        read.update(range(len(tensors)))
     saved = tuple([keep(ctx, t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])])
     kept = {where for where in ctx._plan if type(where) is Output}
     for value in ctx._held.values():
@@ -358,7 +375,7 @@ def enter(
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
-    op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
+    op = FREE if all([v is None for v in answers]) and not any([type(where) is tuple for where in ctx._plan]) else FUNCTION
     tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
@@ -389,7 +406,10 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
-    result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
+    if ctx._made and is_recording():
+        result = with_kept(ctx, parts, given)
+    else:
+        result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
     n = len(ctx.needs_input_grad)
     if len(grads) > n and all(t is None for t in grads[n:]):
@@ -412,6 +432,35 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
         for i, want in zip(ctx._tensors, wanted, strict=False)
     ]
     return cotangents + [None] * (len(wanted) - len(cotangents))
+
+
+def with_kept(ctx: FunctionCtx, parts: Parts, given: list[Any]) -> Any:
+    """What `backward` gives where it is recorded: what forward made and kept is connected to the arguments."""
+    arguments, outputs = list(parts[0]), parts[1]
+    n = len(ctx._in)
+
+    def position(backward: bool, i: int) -> int:
+        return (ctx._plan if backward else ctx._forward_plan)[i][0]  # type: ignore[no-any-return]
+
+    made = rerun.made_tensors(ctx, ctx._made, lambda backward, i: arguments[position(backward, i)])
+    entries = [entry for entry, t in zip(ctx._made, made, strict=True) if t is not None]
+    connected = Kept.apply(ctx, entries, *[t for t in made if t is not None], *arguments[:n])
+    attributes: dict[str, Any] = {}
+    for (place, i), t in zip(entries, connected, strict=True):
+        if isinstance(place, bool):
+            arguments[position(place, i)] = t
+        else:
+            leaves, spec = tree.flatten(attributes.get(place, getattr(ctx, place)))
+            attributes[place] = tree.unflatten(spec, [*leaves[:i], t, *leaves[i + 1 :]])
+    before = {name: vars(ctx)[name] for name in attributes if name in vars(ctx)}
+    vars(ctx).update(attributes)
+    try:
+        return ctx._using((arguments, outputs), False, backward_of(ctx._forward_cls), ctx, *given)
+    finally:
+        for name, value in attributes.items():
+            if vars(ctx).get(name) is value:
+                del vars(ctx)[name]
+                vars(ctx).update({name: before[name]} if name in before else {})
 
 
 def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -589,6 +638,7 @@ class Function:
     """
 
     _backward_cls: type[FunctionCtx]
+    _finds_kept = True  # whether what forward keeps is to be connected where backward is differentiated
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -668,6 +718,11 @@ def separate(cls: Any) -> bool:
     return cls.setup_context is not Function.setup_context
 
 
+def differentiable_again(cls: Any) -> bool:
+    """Whether a derivative of backward may be wanted that is not known without what forward made."""
+    return cls._finds_kept and not hasattr(cls.backward if cls.vjp is Function.vjp else cls.vjp, "is_once_differentiable")
+
+
 def backward_of(cls: Any) -> Callable[..., Any]:
     """`backward`, under either name."""
     if cls.vjp is Function.vjp:
@@ -700,8 +755,39 @@ class Unwrapped(NamedTuple):
     batched: Any
 
 
+class Kept(Function):
+    """What a forward made and kept on its context, as functions of its arguments."""
+
+    _finds_kept = False
+
+    @staticmethod
+    def forward(ctx: Any, source: FunctionCtx, entries: list[tuple[Any, int]], *tensors: Any) -> Any:
+        ctx.source, ctx.entries = source, entries
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        return tensors[: len(entries)]
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Any) -> Any:
+        cls, source, n = ctx.source._forward_cls, ctx.source, len(ctx.entries)
+
+        def forward(tensors: list[Any]) -> FunctionCtx:
+            args = list(source._rest)
+            for i, t in zip(source._tensors, tensors, strict=True):
+                args[i] = t
+            again: FunctionCtx = cls._backward_cls()
+            again.needs_input_grad = source.needs_input_grad
+            run_forward(cls, again, args)
+            return again
+
+        again = rerun.Rerun(source, forward, ctx.entries, ctx.saved_tensors[:n], ctx.saved_tensors[n:])
+        return None, None, *[None] * n, *again.cotangents(gs, ctx.needs_input_grad[2 + n :])
+
+
 class Vmapped(Function):
     """Another Function over a batch: its methods run on batched tensors."""
+
+    _finds_kept = False
 
     @staticmethod
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
@@ -810,6 +896,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         return refused(tape, tuple(sorted(sources)), outputs)
 
+    wrapper.is_once_differentiable = True  # type: ignore[attr-defined]
     return wrapper
 
 

@@ -255,7 +255,7 @@ def spread(dims: Any, structure: Any) -> list[Any] | None:
         return None
     if type(dims) is not type(structure) and (type(dims) is not tuple or isinstance(structure, list | dict)):
         return None
-    if isinstance(dims, dict) and dims.keys() != structure.keys():
+    if isinstance(dims, dict) and isinstance(structure, dict) and dims.keys() != structure.keys():
         return None
     given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
     result: list[Any] = []

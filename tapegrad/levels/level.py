@@ -174,6 +174,16 @@ class Level:
         """The payload of a detached tensor."""
         return None
 
+    def detached_primal(self, primal: Any) -> Any:
+        """The tensor below a detached tensor."""
+        return detached(primal)
+
+    def value_read(self, t: Any) -> None:
+        """The value of a tensor of this level leaves the library, as an array or a number."""
+        primal = self.unwrap(t)[0]
+        if (below := level_of(primal)) is not None:
+            below.value_read(primal)
+
     def merge_write(
         self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
     ) -> tuple[Any, Any, Any]:
@@ -439,7 +449,7 @@ def detached(t: Any) -> Any:
     if type(t._st) is not LevelState:
         return alias.detached(t)
     st = t._st
-    return st.level.wrap(detached(st.primal), st.level.detached_payload(st.payload))
+    return st.level.wrap(st.level.detached_primal(st.primal), st.level.detached_payload(st.payload))
 
 
 class Detach:
