@@ -207,6 +207,13 @@ def escaped(transform: str) -> RuntimeError:
     )
 
 
+def no_sample() -> ValueError:
+    return ValueError(
+        "vmap: a batch of 0 samples has none that tells the value or the shape that the function asks for (in_dims names a "
+        "dimension of size 0)"
+    )
+
+
 def vmap_loop() -> str:
     return (
         "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which "
@@ -229,6 +236,10 @@ def random_in_vmap() -> RuntimeError:
     )
 
 
+def empty_output(transform: str, result: Any) -> RuntimeError:
+    return RuntimeError(f"{transform}: Expected f to be a function that has non-empty output (got output = {result})")
+
+
 def not_tensor_output(transform: str, kind: type) -> RuntimeError:
     return RuntimeError(f"{transform}: expected f(*primals) to return only tensors, got unsupported type {kind}")
 
@@ -241,6 +252,13 @@ def tangent_size(size: Sequence[int], given: Sequence[int]) -> RuntimeError:
     return RuntimeError(
         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
         f"supported. Tensor is of size {list(size)} while the given forward gradient is of size {list(given)}."
+    )
+
+
+def linearized_tangent(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"tangent:{index} with shape {size(got)} in flattened pytree doesn't match the shape {size(expected)} of the "
+        "corresponding primal."
     )
 
 

@@ -544,7 +544,7 @@ def test_places_of_vmap():
     total, ones = vmap(lambda a: (a.sum(), tg.ones(2)), out_dims=(0, None))(x)
     assert total.tolist() == [3.0, 12.0] and ones.tolist() == [1.0, 1.0]
     assert vmap(lambda a: (a.sum(), "text"), out_dims=(0, None))(x)[1] == "text"
-    assert vmap(lambda a: None)(x) is None
+    assert vmap(lambda a: None, out_dims=None)(x) is None
     assert vmap(lambda a, *, k: a * k.sum())(x, k=tg.ones(3)).tolist() == (3 * x).tolist()
     nested = vmap(lambda a, d: a * d["u"] + d["v"][0], (1, {"u": 0, "v": None}), 1)
     out = nested(x, {"u": tg.arange(3.0), "v": [tg.ones(2)]})
@@ -587,7 +587,18 @@ T = tg.ones(2, 3)
         (lambda: vmap(lambda a, b: a)(T, tg.ones(3)), ValueError,
          "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes [2, 3] for the mapped "
          "dimension"),
-        (lambda: vmap(g)(tg.ones(0, 2)), ValueError, "vmap: the mapped dimension has size 0"),
+        (lambda: vmap(lambda x: x if x.sum() > 0 else -x)(tg.ones(0, 2)), ValueError, "a batch of 0 samples"),
+        (lambda: vmap(lambda x: None)(T), ValueError, "must only return Tensors, got type <class 'NoneType'>"),
+        (lambda: vmap(lambda x: {"a": x, "b": [x, None]})(T), ValueError, "must only return Tensors, got type"),
+        (lambda: vmap(g, out_dims=(0, "a")), ValueError,
+         "vmap(g, ..., out_dims=(0, 'a')): `out_dims` must be an int, None or a python collection of ints representing"),
+        (lambda: jvp(lambda x: None, (T,), (T,)), RuntimeError,
+         "jvp(f, primals, tangents): Expected f to be a function that has non-empty output (got output = None)"),
+        (lambda: jvp(g, (T.long(),), (T,)), ValueError,
+         "Expected primal to be floating point or complex, but got: torch.int64"),
+        (lambda: jacfwd(g)(T.long()), ValueError, "Expected primal to be floating point or complex, but got: torch.int64"),
+        (lambda: linearize(g, T)[1](T[0]), RuntimeError,
+         "tangent:0 with shape torch.Size([3]) in flattened pytree doesn't match the shape torch.Size([2, 3]) of the"),
         (lambda: vmap(g, out_dims=None)(T), ValueError,
          "vmap(g, ...): `g` can not return a BatchedTensor when out_dim is None"),
         (lambda: vmap(one)(T), ValueError,
@@ -612,7 +623,8 @@ T = tg.ones(2, 3)
          "jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type <class 'float'>"),
         (lambda: jvp(g, (T,), (T, T)), RuntimeError,
          "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure."),
-        (lambda: jvp(g, (T,), (T[0],)), RuntimeError, "Expected tangents to have the shapes of their primals"),
+        (lambda: jvp(g, (T,), (T[0],)), RuntimeError,
+         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not"),
         (lambda: jvp(lambda x: T, (T,), (T,), strict=True), RuntimeError,
          "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
          "strict=True."),
@@ -701,6 +713,43 @@ def test_writes_into_arguments_are_recorded_outside():
         assert tg.autograd.grad(x.sum(), w)[0].tolist() == [3.0, 4.0]
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
             transform(lambda x, w: w.mul_(2), x)
+
+
+def test_a_turn_of_an_argument_reaches_the_caller():
+    x = tg.arange(6.0).reshape(2, 3)
+    assert vmap(lambda x: x.unsqueeze_(0))(x).shape == x.shape == (2, 1, 3)
+
+
+def test_vmap_of_no_samples():
+    x = tg.ones(0, 3)
+    assert vmap(lambda x: (x.sum(), x[:2] * 2))(x)[1].shape == (0, 2)
+    assert vmap(lambda x: x, in_dims=1, out_dims=1, chunk_size=2)(tg.ones(3, 0)).shape == (3, 0)
+    assert vmap(grad(lambda x: (x * x).sum()))(x).shape == (0, 3)
+
+
+def test_vjp_without_primals():
+    value, pull = vjp(lambda: tg.tensor(1.0))
+    assert isinstance(value, tg.Tensor) and pull(tg.tensor(1.0)) == ()
+
+
+def test_none_may_be_an_output_with_out_dim_none():
+    x = tg.ones(3)
+    assert vmap(lambda x: (x, None), out_dims=(0, None))(x)[1] is None
+
+
+def test_a_functional_call_leaves_the_given_tensors_of_tied_parameters():
+    class Tied(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = self.b = tg.nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.a(x) + self.b(x)
+
+    given = {"a.weight": tg.ones(1, 1), "a.bias": tg.zeros(1)}
+    for names in (given, given | {"b.weight": given["a.weight"]}):
+        assert functional_call(Tied(), names, tg.ones(1)).tolist() == [2.0]
+        assert given["a.weight"].tolist() == [[1.0]]
 
 
 def test_jacfwd_of_complex_outputs():

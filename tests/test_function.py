@@ -1537,3 +1537,33 @@ def test_kept_tensors_from_before_are_constants():
     x = tg.ones(2, requires_grad=True)
     (g,) = tg.autograd.grad(Weighted.apply(x).square().sum(), x, create_graph=True)
     assert tg.autograd.grad(g.sum(), x)[0].tolist() == [8.0, 72.0]
+
+
+def test_a_vmap_staticmethod_may_give_outputs_without_a_batch():
+    class Two(Function):
+        @staticmethod
+        def forward(x):
+            return 2 * x, tg.ones(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return 2 * a
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return (2 * x, tg.ones(2)), (in_dims[0], None)
+
+    x = tg.arange(3.0)
+    doubled, ones = func.vmap(Two.apply, out_dims=(0, None))(x)
+    assert doubled.tolist() == [0.0, 2.0, 4.0] and ones.tolist() == [1.0, 1.0]
+    assert func.vmap(func.grad(lambda x: Two.apply(x)[0]))(x).tolist() == [2.0, 2.0, 2.0]
+
+    class Both(Two):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="it has both generate_vmap_rule=True and an overridden vmap staticmethod"):
+        func.vmap(Both.apply)(x)

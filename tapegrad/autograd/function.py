@@ -56,9 +56,10 @@ class Call:
         derived: whether a level needs the context to derive it.
         needs: of each tensor, whether a derivative with respect to it may be wanted though it is not tracked.
         randomness: of the vmap level that runs it.
+        shared: numbers of the outputs that a vmap staticmethod gave without a batch.
     """
 
-    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "tree")
+    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "shared", "tree")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
@@ -68,6 +69,7 @@ class Call:
         self.derived = False
         self.needs: Sequence[bool] = (False,) * len(self.positions)
         self.randomness = "error"
+        self.shared: set[int] = set()
         self.tree: Any = None
 
     def operands(self) -> list[Any]:
@@ -205,7 +207,8 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     call.needs = [need or (not batch and p is not None) for need, p in zip(needs, payloads, strict=False)]
     results = top.apply(FUNCTION, [p[0] for p in pairs], payloads, (call,))
     call.needs = needs
-    outs = [top.wrap(primal, payload) for primal, payload in results]
+    shared = call.shared if batch else ()
+    outs = [top.wrap(primal, None if i in shared else payload) for i, (primal, payload) in enumerate(results)]
     for k, i in () if call.ctx is None else call.ctx._dirty.items():
         outs[k] = assign(tensors[i], outs[k])
     if wanted:
@@ -544,6 +547,11 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
         return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
+    if call.cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {call.cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod."
+        )
     dims = call.arguments([0 if flag else None for flag in flags], None)
     result = call.cls.vmap(VmapInfo(n, call.randomness), tuple(dims), *call.arguments(args))
     if type(result) is not tuple or len(result) != 2:
@@ -557,17 +565,12 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
     out_dims = places if isinstance(places, tuple | list) else (places,) * len(outputs)
     if len(out_dims) != len(outputs):
         raise RuntimeError(
-            f"Expected the vmap staticmethod of {call.cls.__name__} to give an out_dim for each of its {len(outputs)} "
-            f"outputs. Got {len(out_dims)}"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={places} of {call.cls.__name__} to have a dim for each of its {len(outputs)} outputs."
         )
-    return tuple([in_front(y, dim, n) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)])
-
-
-def in_front(y: Any, dim: int | None, n: int) -> Any:
-    """A result with its batch in front, repeated if it has none."""
-    if dim is None:
-        return TABLE["expand"].call(y, (n, *y._d.shape))
-    return y if dim == 0 else y.movedim(dim, 0)
+    pairs = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
+    call.shared = {i for i, (_, dim) in enumerate(pairs) if dim is None}
+    return tuple([y if dim in (None, 0) else y.movedim(dim, 0) for y, dim in pairs])
 
 
 def raw_forward(values: Sequence[Any], call: Call) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ def vmap(
 
     Raises:
         ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
-            batch sizes that differ or are 0, or for an output that is not a tensor.
+            batch sizes that differ, or for an output that is not a tensor.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -60,6 +60,11 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     name = getattr(func, "__name__", repr(func))
+    if not all([d is None or isinstance(d, int) for d in tree.flatten(out_dims)[0]]):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
 
     @functools.wraps(func, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +77,7 @@ def vmap(
         step = chunk_size or n
         parts = []
         with contextlib.nullcontext() if step >= n else SampleLoop(randomness) as loop:
-            for i in range(0, n, step):
+            for i in range(0, n, step) if n else (0,):
                 if loop is not None:
                     loop.restart()
                 part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
@@ -119,8 +124,6 @@ def batch_size(sizes: list[int], in_dims: Any) -> int:
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
             "dimension"
         )
-    if not sizes[0]:
-        raise ValueError(f"vmap: the mapped dimension has size 0; f would never be called (in_dims={in_dims})")
     return sizes[0]
 
 
@@ -159,6 +162,8 @@ def run_batch(
             raise  # an error of func itself, not a consequence of the signal
     level.roll_back()
     assert level.asked_at is not None
+    if not n:
+        raise errors.no_sample()
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
         return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
@@ -272,10 +277,24 @@ def alone(out_dims: Any, result: Any) -> bool:
     return isinstance(result, Box) and type(out_dims) is tuple and len(out_dims) == 1
 
 
+def holds_none(dims: Any, structure: Any) -> bool:
+    """Whether None stands where dims, nested like the structure, want a tensor."""
+    if structure is None or dims is None:
+        return dims is not None
+    if isinstance(structure, tree.LEAF_TYPES) or (children := tree.children_of(structure)) is None:
+        return False
+    if not isinstance(dims, tuple | list | dict):
+        return any([holds_none(dims, child) for child in children[1]])
+    given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
+    return any([holds_none(part, child) for part, child in zip(given, children[1], strict=True)])
+
+
 def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
     """The batch dimension of each leaf of the outputs."""
     places = spread(out_dims[0] if alone(out_dims, result) else out_dims, result)
-    if places is not None and all([d is None or isinstance(d, int) for d in places]):
+    if places is not None:
+        if holds_none(out_dims, result):
+            checked_output(None, name)
         return places
     raise ValueError(
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "

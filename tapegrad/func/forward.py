@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 from .. import errors
 from ..core.record import Box
 from ..core.vjp import zeros_like
+from ..dtypes import is_inexact
 from ..levels.forward import Dual
 from ..levels.level import write_back
 from . import tree
@@ -75,12 +76,14 @@ def jvp(
             f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
             f"3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
         )
-    inputs = [as_primal(x) for x in xs]
+    inputs = moving_primals(xs)
     directions = [tangent_of(x, t) for x, t in zip(inputs, ts, strict=True)]
     with Dual() as level:
         duals = [level.wrap(x, t) for x, t in zip(inputs, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
         outputs, out_spec = tree.flatten(result)
+        if not outputs:
+            raise errors.empty_output(JVP, result)
         cls = common_class(xs)
         pairs = [parts(level, y, strict) for y in outputs]
         aux = tree.mapped(lambda a: level.unwrap(a)[0], aux) if has_aux else None
@@ -93,14 +96,19 @@ def jvp(
     return (value, tangent, aux) if has_aux else (value, tangent)
 
 
+def moving_primals(leaves: list[Any]) -> list[Any]:
+    """The tensors that stand for leaves in forward mode."""
+    for x in leaves:
+        if isinstance(x, Box) and not is_inexact(x._d.dtype):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")  # type: ignore[attr-defined]
+    return [as_primal(x) for x in leaves]
+
+
 def tangent_of(x: Any, t: Any) -> Any:
     """A tangent as a tensor, checked to have its primal's shape, in its dtype."""
     t = operand_of(t)
     if t._d.shape != x._d.shape:
-        raise RuntimeError(
-            f"{JVP}: Expected tangents to have the shapes of their primals, got a tangent of shape {tuple(t._d.shape)} for "
-            f"a primal of shape {tuple(x._d.shape)}"
-        )
+        raise errors.tangent_size(x._d.shape, t._d.shape)
     return t if t._d.dtype == x._d.dtype else t.to(x.dtype)
 
 

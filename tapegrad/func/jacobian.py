@@ -18,9 +18,9 @@ from ..levels.forward import Dual
 from ..levels.level import write_back
 from . import tree
 from .batch import run_batch
+from .forward import JVP, moving_primals
 from .reverse import (
     Inputs,
-    as_primal,
     checked_outputs,
     converted,
     parts_of,
@@ -170,7 +170,7 @@ def in_forward(
     """
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
-    inputs = [as_primal(x) for x in leaves]
+    inputs = moving_primals(leaves)
     refuse_complex(inputs, "jacfwd", "inputs")
     sizes = [x._d.size for x in inputs]
     n = sum(sizes)
@@ -191,7 +191,7 @@ def in_forward(
             result, aux = split_aux(
                 func(*replaced(given, positions, regrouped(parts, duals)), **named), has_aux, "jacfwd(f, ...)"
             )
-            outputs, out_spec = checked_outputs(result)
+            outputs, out_spec = checked_outputs(result, JVP)
             aux = tree.mapped(lambda a: first_sample(level.unwrap(a)[0], here, outer), aux) if has_aux else None
             pairs = [level.unwrap(y) for y in outputs]
             values[:] = [zeros_like(y) for y in outputs]

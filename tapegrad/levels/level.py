@@ -217,7 +217,10 @@ class Level:
 def write_back(writes: list[tuple[Any, Any]]) -> None:
     """Give the caller's tensors what a function wrote into its arguments. To be called once the level is closed."""
     for x, value in writes:
-        x.copy_(value)
+        if x._d.shape == value._d.shape:
+            x.copy_(value)
+        else:
+            x.set_(value)
 
 
 def boxed(array: Any, slot: int, state: Any) -> Any:
