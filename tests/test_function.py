@@ -1567,3 +1567,98 @@ def test_a_vmap_staticmethod_may_give_outputs_without_a_batch():
 
     with pytest.raises(RuntimeError, match="it has both generate_vmap_rule=True and an overridden vmap staticmethod"):
         func.vmap(Both.apply)(x)
+
+
+class Holder:
+    """An object that a context holds."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+
+def keep_leaf(ctx, x):
+    ctx.z = x.detach().requires_grad_()
+    with tg.enable_grad():
+        ctx.y = ctx.z**3
+
+
+HIDDEN = {
+    "closure": (lambda ctx, x: setattr(ctx, "f", (lambda s: lambda: s)(3 * x * x)), lambda ctx: ctx.f()),
+    "object": (lambda ctx, x: setattr(ctx, "o", Holder([3 * x * x])), lambda ctx: ctx.o.value[0]),
+    "method": (lambda ctx, x: setattr(ctx, "f", Holder(3 * x * x).get), lambda ctx: ctx.f()),
+    "array": (lambda ctx, x: setattr(ctx, "a", 3 * x.detach().numpy() ** 2), lambda ctx: tg.from_numpy(ctx.a)),
+    "leaf": (keep_leaf, lambda ctx: grad(ctx.y, ctx.z, tg.ones_like(ctx.z), create_graph=True)[0]),
+}
+
+
+def cube_with(keep, kept):
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            keep(ctx, x)
+            return x.detach() ** 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * kept(ctx)
+
+    return Cube.apply
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_hidden_intermediates_are_an_error(name):
+    x = leaf(4.0, 2.0)
+    y = cube_with(*HIDDEN[name])(x)
+    assert grad(y.sum(), x, retain_graph=True)[0].tolist() == [48.0, 12.0]
+    h = tg.ones(2, dtype=tg.float64, requires_grad=True)
+    (g,) = grad(y, x, h, create_graph=True)
+    assert g.tolist() == [48.0, 12.0] and grad(g.sum(), h, retain_graph=True)[0].tolist() == [48.0, 12.0]
+    with pytest.raises(RuntimeError, match="CubeBackward: .* it is in an object or a closure, or forward cut it off"):
+        grad(g.sum(), x)
+
+
+def keep_constants(ctx, x):
+    mask, scale = (x > 3).to(x.dtype), np.array([2.0, 5.0])
+    ctx.o, ctx.f, ctx.scale, ctx.bound = Holder(mask), lambda: mask + tg.rand(2), scale, float(x.detach().max())
+
+
+def test_hidden_constants_are_no_alarm():
+    x = leaf(4.0, 2.0)
+    f = cube_with(keep_constants, lambda ctx: ctx.o.value * tg.from_numpy(ctx.scale))
+    (g,) = grad((f(x) ** 2).sum(), x, create_graph=True)
+    assert grad(g.sum(), x)[0].tolist() == [8.0, 0.0]  # backward says that the slope is 2, and the value is a cube
+
+
+def keep_gradient(ctx, x):
+    with tg.enable_grad():
+        z = x.detach().requires_grad_()
+        (ctx.s,) = grad((z**3).sum(), z)
+
+
+def keep_buffer(ctx, x):
+    ctx.s = tg.zeros_like(x)
+    for i in range(2):
+        ctx.s[i] = 3 * x[i] ** 2
+
+
+def keep_out(ctx, x):
+    ctx.s = tg.empty(2, dtype=x.dtype)
+    tg.mul(x, 3 * x, out=ctx.s)
+
+
+def keep_data(ctx, x):
+    with tg.no_grad():
+        ctx.s = x.data.square().mul_(3)
+
+
+@pytest.mark.parametrize("keep", [keep_gradient, keep_buffer, keep_out, keep_data])
+def test_ways_to_make_an_intermediate(keep):
+    found, g, x = [], None, leaf(4.0, 2.0)
+    g = cube_with(keep, lambda ctx: ctx.s)(x)
+    for _ in range(3):
+        (g,) = grad(g.sum(), x, create_graph=True)
+        found.append(g.tolist())
+    assert found == [[48.0, 12.0], [24.0, 12.0], [6.0, 6.0]]

@@ -57,9 +57,10 @@ class Call:
         needs: of each tensor, whether a derivative with respect to it may be wanted though it is not tracked.
         randomness: of the vmap level that runs it.
         shared: numbers of the outputs that a vmap staticmethod gave without a batch.
+        start: the slots of tensors that forward makes are greater.
     """
 
-    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "shared", "tree")
+    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "shared", "start", "tree")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
@@ -70,6 +71,7 @@ class Call:
         self.needs: Sequence[bool] = (False,) * len(self.positions)
         self.randomness = "error"
         self.shared: set[int] = set()
+        self.start = next_slot()
         self.tree: Any = None
 
     def operands(self) -> list[Any]:
@@ -321,8 +323,8 @@ def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
             ctx._held[name] = marked
             delattr(ctx, name)
     if any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
-        rerun.note_made(ctx, [*operands, *results])
-    if ctx._made:
+        rerun.note_made(ctx, [*operands, *results], [*call.args, *operands], call.start)
+    if ctx._made or ctx._hides:
         ctx._rest = call.arguments([*[None] * len(tensors), *operands[len(tensors) :]])
 
 
@@ -339,7 +341,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     """The entry of a run; its outputs get their slots."""
     ctx._lifted = any([level_of(t) is not None for t in tensors])
     read = {where[0] for where in ctx._plan if type(where) is tuple}
-    if ctx._made:
+    if ctx._made or ctx._hides:
         read.update(range(len(tensors)))
     saved = tuple([keep(ctx, t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])])
     kept = {where for where in ctx._plan if type(where) is Output}
@@ -409,8 +411,12 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
-    if ctx._made and is_recording():
+    if (ctx._made or ctx._hides) and is_recording():
         result = with_kept(ctx, parts, given)
+        if ctx._hides:
+            zero = Hidden.apply(ctx, *parts[0][: len(ctx._in)])
+            results = result if type(result) is tuple else (result,)
+            result = tuple([t + zero if isinstance(t, Box) else t for t in results])
     else:
         result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
@@ -568,7 +574,7 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
             f"out_dims={places} of {call.cls.__name__} to have a dim for each of its {len(outputs)} outputs."
         )
-    pairs = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
+    pairs: list[tuple[Any, Any]] = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
     call.shared = {i for i, (_, dim) in enumerate(pairs) if dim is None}
     return tuple([y if dim in (None, 0) else y.movedim(dim, 0) for y, dim in pairs])
 
@@ -772,19 +778,44 @@ class Kept(Function):
 
     @staticmethod
     def backward(ctx: Any, *gs: Any) -> Any:
-        cls, source, n = ctx.source._forward_cls, ctx.source, len(ctx.entries)
-
-        def forward(tensors: list[Any]) -> FunctionCtx:
-            args = list(source._rest)
-            for i, t in zip(source._tensors, tensors, strict=True):
-                args[i] = t
-            again: FunctionCtx = cls._backward_cls()
-            again.needs_input_grad = source.needs_input_grad
-            run_forward(cls, again, args)
-            return again
-
-        again = rerun.Rerun(source, forward, ctx.entries, ctx.saved_tensors[:n], ctx.saved_tensors[n:])
+        n, saved = len(ctx.entries), ctx.saved_tensors
+        again = rerun.Rerun(ctx.source, forward_again(ctx.source), ctx.entries, saved[:n], saved[n:])
         return None, None, *[None] * n, *again.cotangents(gs, ctx.needs_input_grad[2 + n :])
+
+
+class Hidden(Function):
+    """0, as a function of a forward's arguments: its derivative is an error if the context hides what depends on them."""
+
+    _finds_kept = False
+
+    @staticmethod
+    def forward(ctx: Any, source: FunctionCtx, *tensors: Any) -> Any:
+        ctx.source = source
+        ctx.save_for_backward(*tensors)
+        return fixed(arrays.zeros((), arrays.float32))
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        again = rerun.Rerun(ctx.source, forward_again(ctx.source), [], [], ctx.saved_tensors)
+        again.check_hidden(ctx.needs_input_grad[1:])
+        return None, *[None] * len(ctx.saved_tensors)
+
+
+def forward_again(source: FunctionCtx) -> Callable[[list[Any]], FunctionCtx]:
+    """A function that runs a forward on other tensors and gives the context."""
+    cls = source._forward_cls
+
+    def forward(tensors: list[Any]) -> FunctionCtx:
+        args = list(source._rest)
+        for i, t in zip(source._tensors, tensors, strict=True):
+            args[i] = t
+        again: FunctionCtx = cls._backward_cls()
+        again.needs_input_grad = source.needs_input_grad
+        again._start = next_slot()
+        run_forward(cls, again, args)
+        return again
+
+    return forward
 
 
 class Vmapped(Function):

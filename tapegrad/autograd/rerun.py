@@ -7,6 +7,8 @@ of tangents. Where values leave the tensors meanwhile, as NumPy's arrays, differ
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from ..core.vjp import arrays, bottom, fixed_like
 from ..dtypes import is_inexact
 from ..func import tree
 from ..functions.create import default_generator
+from ..kernels.random import Generator as Stream
 from ..levels.diff_inputs import DiffInputs
 from ..levels.forward import Linearize
 from .context import FunctionCtx
@@ -54,11 +57,13 @@ class Again(Linearize):
         return payload
 
 
-def note_made(ctx: FunctionCtx, known: Sequence[Any]) -> None:
+def note_made(ctx: FunctionCtx, known: Sequence[Any], args: Sequence[Any], start: int) -> None:
     """Note on a context which tensors kept there may depend on the arguments: floating-point ones that are not known.
 
     Args:
         known: arguments and outputs.
+        args: all arguments of forward.
+        start: the slots of tensors made by it are greater.
     """
 
     def made(t: Any) -> bool:
@@ -73,6 +78,44 @@ def note_made(ctx: FunctionCtx, known: Sequence[Any]) -> None:
         value = ctx._held[name] if name in ctx._held else vars(ctx)[name]
         if not isinstance(value, str | int | float):
             ctx._made += [(name, i) for i, t in enumerate(tree.flatten(value)[0]) if made(t)]
+    ctx._start = start
+    ctx._hides = bool(hidden(ctx, args))
+
+
+def hidden(ctx: FunctionCtx, args: Sequence[Any]) -> list[Any]:
+    """Tensors in closures and objects that a context reaches, leaves made by forward, and arrays, of floating point."""
+    found: list[Any] = []
+    seen = {id(a) for a in args}
+    nodes = [(leaf, False) for value in vars(ctx).values() for leaf in tree.flatten(value)[0]]
+    while nodes and len(seen) < 1000:
+        value, inside = nodes.pop()
+        if id(value) in seen or isinstance(value, str | int | float | None):
+            continue
+        seen.add(id(value))
+        if isinstance(value, Box):
+            leaf = value._s < 0 and -value._s > ctx._start
+            if is_inexact(value._d.dtype) and (leaf or (inside and not value._s)):
+                found.append(value)
+        elif isinstance(value, np.ndarray):
+            if is_inexact(value.dtype):
+                found.append(value)
+        else:
+            nodes += [(leaf, True) for leaf in tree.flatten(held_by(value))[0]]
+    return found
+
+
+def held_by(value: Any) -> list[Any]:
+    """What a function or an object holds."""
+    if isinstance(value, types.FunctionType):
+        cells = [*(value.__closure__ or ()), *[types.CellType(v) for v in value.__defaults__ or ()]]
+        return [cell.cell_contents for cell in cells if cell != types.CellType()]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.MethodType):
+        return [value.__self__]
+    if isinstance(value, type | types.ModuleType) or hasattr(value, "_parameters"):  # of modules forward changes nothing
+        return []
+    return list(getattr(value, "__dict__", {}).values())
 
 
 def made_tensors(ctx: FunctionCtx, entries: Sequence[tuple[Any, int]], saved: Callable[[bool, int], Any]) -> list[Any]:
@@ -105,13 +148,18 @@ class Rerun:
     def refusal(self, why: str) -> RuntimeError:
         return errors.kept_by_forward(self.ctx.name(), why)
 
-    def run(self, args: list[Any]) -> list[Any]:
-        """The tensors that forward makes of other arguments; no random numbers are used up."""
-        state = default_generator.get_state()
+    def again(self, args: list[Any]) -> FunctionCtx:
+        """The context of another run; no random numbers are used up."""
+        state = Stream.get_state(default_generator)
         try:
-            again = self.forward(args)
+            return self.forward(args)
         finally:
-            default_generator.set_state(state)
+            if not np.array_equal(Stream.get_state(default_generator), state):
+                default_generator.set_state(state)
+
+    def run(self, args: list[Any]) -> list[Any]:
+        """The tensors that forward makes of other arguments."""
+        again = self.again(args)
 
         def saved(backward: bool, i: int) -> Any:
             tensors = again.to_save if backward else again.saved_for_forward
@@ -151,6 +199,26 @@ class Rerun:
             self.compare(found, gs, known, moving)
         return found
 
+    def check_hidden(self, wanted: Sequence[bool]) -> None:
+        """RuntimeError if what the context hides depends on the arguments."""
+        why = "it is in an object or a closure, or forward cut it off from its arguments, or it is an array of NumPy's"
+        moving = [want and is_inexact(t._d.dtype) for t, want in zip(self.args, wanted, strict=True)]
+        with Again() as level:
+            ones = [
+                fixed_like(np.ones(t._d.shape, t._d.dtype), t) if m else None for t, m in zip(self.args, moving, strict=True)
+            ]
+            lifted = [level.wrap(t, one) for t, one in zip(self.args, ones, strict=True)]
+            found = hidden(self.again(lifted), lifted)
+            if any([isinstance(t, Box) and level.unwrap(t)[1] is not None for t in found]):
+                raise self.refusal(why)
+        if level.escaped:
+            runs = []
+            for part in (0.0, 1.0, 0.5):
+                args = [shifted(t, part) if m else t for t, m in zip(self.args, moving, strict=True)]
+                runs.append([as_numbers(bottom(t) if isinstance(t, Box) else t) for t in hidden(self.again(args), args)])
+            if any([smooth(end - start, between - start).any() for start, end, between in zip(*runs, strict=False)]):
+                raise self.refusal(why)
+
     def compare(self, found: list[Any], gs: Sequence[Any], known: list[int], moving: list[bool]) -> None:
         """Compare cotangents with differences; steps, as those of a mask, do not count."""
         near = [shifted(t, 1.0) if m else t for t, m in zip(self.args, moving, strict=True)]
@@ -160,13 +228,17 @@ class Rerun:
         for i in known:
             start, end, between = [as_numbers(bottom(t)) for t in (self.made[i], far[i], middle[i])]
             whole, part = end - start, between - start
-            smooth = np.abs(whole - 2 * part) < 0.5 * np.abs(whole)
-            terms.append(as_numbers(bottom(gs[i])).conj() * np.where(smooth, 4 * part - whole, 0.0))
+            terms.append(as_numbers(bottom(gs[i])).conj() * np.where(smooth(whole, part), 4 * part - whole, 0.0))
         for t, shift, g in zip(self.args, near, found, strict=True):
             if g is not None:
                 terms.append(as_numbers(bottom(g)).conj() * (as_numbers(bottom(t)) - as_numbers(bottom(shift))))
         if abs(sum([x.real.sum() for x in terms])) > 0.01 * sum([np.abs(x).sum() for x in terms]):
             raise self.refusal("forward computed it by other means than operations on tensors")
+
+
+def smooth(whole: Any, part: Any) -> Any:
+    """Where a change is about twice that of half the step: not in a mask, which changes in steps."""
+    return np.abs(whole - 2 * part) < 0.5 * np.abs(whole)
 
 
 def shifted(t: Any, part: float) -> Any:
