@@ -322,7 +322,8 @@ def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
-    if any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
+    keeps = ctx._extras or vars(ctx) or ctx._held
+    if keeps and any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
         rerun.note_made(ctx, [*operands, *results], [*call.args, *operands], call.start)
     if ctx._made or ctx._hides:
         ctx._rest = call.arguments([*[None] * len(tensors), *operands[len(tensors) :]])

@@ -27,6 +27,8 @@ from ..levels.diff_inputs import DiffInputs
 from ..levels.forward import Linearize
 from .context import FunctionCtx
 
+PLAIN = str, int, float, type(None)
+
 
 class Again(Linearize):
     """The level at which forward runs again: it sees no recording, and neither that nor `detach` cuts anything off."""
@@ -74,12 +76,13 @@ def note_made(ctx: FunctionCtx, known: Sequence[Any], args: Sequence[Any], start
         for i, where in enumerate(plan):
             if type(where) is tuple and where[0] >= first and made(ctx._extras[where[0] - first]):
                 ctx._made.append((plan is ctx._plan, i))
-    for name in (*vars(ctx), *ctx._held):
-        value = ctx._held[name] if name in ctx._held else vars(ctx)[name]
-        if not isinstance(value, str | int | float):
+    plain = True
+    for name, value in (*vars(ctx).items(), *ctx._held.items()):
+        if not isinstance(value, PLAIN):
+            plain = False
             ctx._made += [(name, i) for i, t in enumerate(tree.flatten(value)[0]) if made(t)]
     ctx._start = start
-    ctx._hides = bool(hidden(ctx, args))
+    ctx._hides = not plain and bool(hidden(ctx, args))
 
 
 def hidden(ctx: FunctionCtx, args: Sequence[Any]) -> list[Any]:
@@ -89,7 +92,7 @@ def hidden(ctx: FunctionCtx, args: Sequence[Any]) -> list[Any]:
     nodes = [(leaf, False) for value in vars(ctx).values() for leaf in tree.flatten(value)[0]]
     while nodes and len(seen) < 1000:
         value, inside = nodes.pop()
-        if id(value) in seen or isinstance(value, str | int | float | None):
+        if id(value) in seen or isinstance(value, PLAIN):
             continue
         seen.add(id(value))
         if isinstance(value, Box):
