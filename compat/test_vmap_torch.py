@@ -142,3 +142,26 @@ def test_row(row):
     assert count
     assert not differs
     assert looped == (row.title in LOOPS)
+
+
+DRAWS = [
+    "rand_like(x)", "randn_like(x * 2)", "randint_like(x, 3, 10)", "rand_like(x[0])", "rand_like(x.t())",
+    "rand_like(x.reshape(-1))", "rand_like(x.sum())", "zeros_like(x).normal_()", "empty_like(x).random_(10)",
+    "zeros_like(x).bernoulli_(0.5)", "zeros_like(x).cauchy_()", "zeros_like(x).log_normal_()",
+    "zeros_like(x).geometric_(0.3)", "bernoulli(x / 2)", "poisson(x)", "normal(x, 1.0)",
+    "multinomial(x[0], 2)", "nn.functional.dropout(x)", "nn.functional.gumbel_softmax(x, dim=-1)", "randperm(4)", "randn(2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", DRAWS)
+def test_draws(expression):
+    def drawn(library, dim):
+        library.manual_seed(0)
+
+        def draw(x):
+            return eval("library." + expression, {"library": library, "x": x})
+
+        return library.func.vmap(draw, in_dims=dim, randomness="different")(library.ones(2, 3, 4)).numpy()
+
+    for dim in (0, 1, 2, -1):
+        np.testing.assert_allclose(drawn(tg, dim), drawn(torch, dim), rtol=1e-5, err_msg=f"in_dims={dim}")

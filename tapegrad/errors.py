@@ -207,6 +207,13 @@ def escaped(transform: str) -> RuntimeError:
     )
 
 
+def no_sample() -> ValueError:
+    return ValueError(
+        "vmap: a batch of 0 samples has none that tells the value or the shape that the function asks for (in_dims names a "
+        "dimension of size 0)"
+    )
+
+
 def vmap_loop() -> str:
     return (
         "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which "
@@ -229,6 +236,10 @@ def random_in_vmap() -> RuntimeError:
     )
 
 
+def empty_output(transform: str, result: Any) -> RuntimeError:
+    return RuntimeError(f"{transform}: Expected f to be a function that has non-empty output (got output = {result})")
+
+
 def not_tensor_output(transform: str, kind: type) -> RuntimeError:
     return RuntimeError(f"{transform}: expected f(*primals) to return only tensors, got unsupported type {kind}")
 
@@ -244,10 +255,25 @@ def tangent_size(size: Sequence[int], given: Sequence[int]) -> RuntimeError:
     )
 
 
+def linearized_tangent(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"tangent:{index} with shape {size(got)} in flattened pytree doesn't match the shape {size(expected)} of the "
+        "corresponding primal."
+    )
+
+
 def captured_write(transform: str) -> RuntimeError:
     return RuntimeError(
         f"{transform}: a tensor from outside the function was written in place with a value that depends on the transformed "
         "arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
+    )
+
+
+def kept_by_forward(name: str, why: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: backward is differentiated and reads a tensor that forward made and kept on ctx. Its derivative is not "
+        f"known: {why}. Return it from forward as an output, or save the inputs with ctx.save_for_backward and compute it "
+        "in backward."
     )
 
 

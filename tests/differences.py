@@ -224,6 +224,12 @@ ROWS = [
      "x = L.ones(1, requires_grad=True); g, = L.autograd.grad(F.apply(x), x, create_graph=True)\n"
      "print(L.autograd.grad(g + x, x)[0].tolist())",
      "RuntimeError: trying to differentiate twice", "[1.0]"),
+    ("what an autograd.Function's forward makes and keeps on ctx has its derivative where backward is differentiated",
+     "class Cube(L.autograd.Function):\n"
+     "    @staticmethod\n    def forward(ctx, x):\n        ctx.square = x * x; return x * ctx.square\n"
+     "    @staticmethod\n    def backward(ctx, g):\n        return 3 * ctx.square * g\n"
+     "x = L.tensor(4., requires_grad=True); g, = L.autograd.grad(Cube.apply(x) ** 2, x, create_graph=True)\n"
+     "print(L.autograd.grad(g, x)[0].item())", "7680.0", "4608.0"),
     ("an autograd.Function without jvp has a forward derivative",
      "class F(L.autograd.Function):\n"
      "    @staticmethod\n"
@@ -409,9 +415,12 @@ ROWS = [
     ("Muon works in the parameter's dtype",
      "w = L.zeros(2, 2); w.grad = L.tensor([[3., 0.], [0., 1.]]); L.optim.Muon([w], lr=1., ns_steps=1).step(); print(w[0, 0].isclose(L.tensor(-0.7518), atol=1e-4).item())",
      "True", "False"),
-    ("a write by a function into a mapped argument of vmap has no effect outside (return the value)",
-     "def f(a, b):\n    a += b; return a\n"
-     "a = L.zeros(2); L.func.vmap(f)(a, L.ones(2)); print(a.tolist())", "[0.0, 0.0]", "[1.0, 1.0]"),
+    ("a write into an argument of a function under jvp leaves the caller's tangents as they are",
+     "x, t = L.ones(2), L.ones(2); L.func.jvp(lambda x: x.mul_(2), (x,), (t,)); print(x.tolist(), t.tolist())",
+     "[2.0, 2.0] [1.0, 1.0]", "[2.0, 2.0] [2.0, 2.0]"),
+    ("jacfwd takes functions with complex outputs",
+     "print(L.func.jacfwd(lambda x: x * (1 + 1j * x))(L.tensor(3.)))", "tensor(1.+6.j)",
+     "RuntimeError: jacfwd: Expected all outputs to be real but received complex tensor at flattened input idx: 0"),
     ("inside vmap, a tensor created there can be assigned values that differ between samples",
      "def f(x):\n    y = L.zeros(2); y[0] = x; return y\nprint(L.func.vmap(f)(L.arange(2.)).tolist())",
      "[[0.0, 0.0], [1.0, 0.0]]", "RuntimeError: vmap: inplace arithmetic(self, *extra_args) is not possible"),

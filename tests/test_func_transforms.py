@@ -540,10 +540,11 @@ def test_ensemble():
 
 def test_places_of_vmap():
     x = tensor(np.arange(6.0).reshape(2, 3))
+    assert vmap(lambda a: a, out_dims=(1,))(x).tolist() == x.T.tolist()
     total, ones = vmap(lambda a: (a.sum(), tg.ones(2)), out_dims=(0, None))(x)
     assert total.tolist() == [3.0, 12.0] and ones.tolist() == [1.0, 1.0]
     assert vmap(lambda a: (a.sum(), "text"), out_dims=(0, None))(x)[1] == "text"
-    assert vmap(lambda a: None)(x) is None
+    assert vmap(lambda a: None, out_dims=None)(x) is None
     assert vmap(lambda a, *, k: a * k.sum())(x, k=tg.ones(3)).tolist() == (3 * x).tolist()
     nested = vmap(lambda a, d: a * d["u"] + d["v"][0], (1, {"u": 0, "v": None}), 1)
     out = nested(x, {"u": tg.arange(3.0), "v": [tg.ones(2)]})
@@ -586,12 +587,29 @@ T = tg.ones(2, 3)
         (lambda: vmap(lambda a, b: a)(T, tg.ones(3)), ValueError,
          "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes [2, 3] for the mapped "
          "dimension"),
-        (lambda: vmap(g)(tg.ones(0, 2)), ValueError, "vmap: the mapped dimension has size 0"),
+        (lambda: vmap(lambda x: x if x.sum() > 0 else -x)(tg.ones(0, 2)), ValueError, "a batch of 0 samples"),
+        (lambda: vmap(lambda x: None)(T), ValueError, "must only return Tensors, got type <class 'NoneType'>"),
+        (lambda: vmap(lambda x: {"a": x, "b": [x, None]})(T), ValueError, "must only return Tensors, got type"),
+        (lambda: vmap(g, out_dims=(0, "a")), ValueError,
+         "vmap(g, ..., out_dims=(0, 'a')): `out_dims` must be an int, None or a python collection of ints representing"),
+        (lambda: jvp(lambda x: None, (T,), (T,)), RuntimeError,
+         "jvp(f, primals, tangents): Expected f to be a function that has non-empty output (got output = None)"),
+        (lambda: jvp(g, (T.long(),), (T,)), ValueError,
+         "Expected primal to be floating point or complex, but got: torch.int64"),
+        (lambda: jacfwd(g)(T.long()), ValueError, "Expected primal to be floating point or complex, but got: torch.int64"),
+        (lambda: linearize(g, T)[1](T[0]), RuntimeError,
+         "tangent:0 with shape torch.Size([3]) in flattened pytree doesn't match the shape torch.Size([2, 3]) of the"),
         (lambda: vmap(g, out_dims=None)(T), ValueError,
          "vmap(g, ...): `g` can not return a BatchedTensor when out_dim is None"),
         (lambda: vmap(one)(T), ValueError,
          "vmap(one, ...): `one` must only return Tensors, got type <class 'float'>. Did you mean to set out_dims= to None "
          "for output?"),
+        (lambda: vmap(g, out_dims=[0])(T), ValueError,
+         "vmap(g, ..., out_dims=[0])(<inputs>): out_dims is not compatible with the structure of `outputs`."),
+        (lambda: vmap(lambda x: [x], out_dims=(0,))(T), ValueError,
+         "out_dims is not compatible with the structure of `outputs`. out_dims has structure (*,) but outputs"),
+        (lambda: vmap(lambda x: x[0], in_dims=((0,),))([T]), ValueError,
+         "in_dims is not compatible with the structure of `inputs`. in_dims has structure ((*,),) but inputs"),
         (lambda: vmap(g, out_dims=(0, 1))(T), ValueError,
          "vmap(g, ..., out_dims=(0, 1))(<inputs>): out_dims is not compatible with the structure of `outputs`."),
         (lambda: vmap(g, chunk_size=0), ValueError, "vmap: chunk_size should be None or greater than 0. (got 0)"),
@@ -605,7 +623,8 @@ T = tg.ones(2, 3)
          "jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type <class 'float'>"),
         (lambda: jvp(g, (T,), (T, T)), RuntimeError,
          "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure."),
-        (lambda: jvp(g, (T,), (T[0],)), RuntimeError, "Expected tangents to have the shapes of their primals"),
+        (lambda: jvp(g, (T,), (T[0],)), RuntimeError,
+         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not"),
         (lambda: jvp(lambda x: T, (T,), (T,), strict=True), RuntimeError,
          "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
          "strict=True."),
@@ -617,7 +636,6 @@ T = tg.ones(2, 3)
         (lambda: jacrev(lambda x: (x, x * 1j))(T), RuntimeError,
          "jacrev: Expected all outputs to be real but received complex tensor at flattened input idx: 1"),
         (lambda: jacfwd(g)(T * 1j), RuntimeError, "jacfwd: Expected all inputs to be real"),
-        (lambda: jacfwd(lambda x: x * 1j)(T), RuntimeError, "jacfwd: Expected all outputs to be real"),
         (lambda: jacrev(g)(T.long()), RuntimeError, "only Tensors of floating point dtype can require gradients"),
         (lambda: jacrev(lambda x: x > 0)(T), RuntimeError,
          "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype torch.bool"),
@@ -649,6 +667,113 @@ def g(x):
 
 def one(x):
     return 1.0
+
+
+def into(x, y):
+    """Writes into both arguments."""
+    y[0] = x[1]
+    return x.mul_(y)
+
+
+def test_what_is_written_into_arguments_reaches_the_caller():
+    def pair():
+        return tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])
+
+    x, y = pair()
+    value, tangent = jvp(into, (x, y), (tg.tensor([1.0, 0.0]), tg.tensor([0.0, 1.0])))
+    assert (value.tolist(), tangent.tolist()) == ([2.0, 8.0], [2.0, 2.0])
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    assert jacfwd(into)(x, y).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    assert jacfwd(lambda x, *, y: into(x, y))(x, y=y).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    x, y = pair()
+    value, push = linearize(into, x, y)
+    assert push(tg.ones(2), tg.zeros(2)).tolist() == [3.0, 4.0]
+    assert (x.tolist(), y.tolist()) == ([2.0, 8.0], [2.0, 4.0])
+    rows = tg.arange(6.0).reshape(2, 3)
+    assert vmap(lambda r: r.add_(r[0]), in_dims=1, out_dims=1)(rows).tolist() == [[0.0, 2.0, 4.0], [3.0, 5.0, 7.0]]
+    assert rows.tolist() == [[0.0, 2.0, 4.0], [3.0, 5.0, 7.0]]
+    rows = tg.zeros(5, 2)
+    vmap(lambda r, i: r.fill_(i), chunk_size=2)(rows, tg.arange(5.0))
+    assert rows[:, 1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with pytest.warns(UserWarning, match="one sample after the other"):
+        vmap(lambda r: r.add_(1 if float(r.sum()) >= 0 else 0))(rows)
+    assert rows[:, 1].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_writes_into_arguments_are_recorded_outside():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    for transform in (lambda f, x: jvp(f, (x, w), (x * 0, w * 0)), lambda f, x: vmap(f)(x, w)):
+        x = tg.tensor([3.0, 4.0])
+        transform(lambda x, w: x.mul_(w), x)
+        assert x.tolist() == [3.0, 8.0]
+        assert tg.autograd.grad(x.sum(), w)[0].tolist() == [3.0, 4.0]
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            transform(lambda x, w: w.mul_(2), x)
+
+
+def test_a_turn_of_an_argument_reaches_the_caller():
+    x = tg.arange(6.0).reshape(2, 3)
+    assert vmap(lambda x: x.unsqueeze_(0))(x).shape == x.shape == (2, 1, 3)
+
+
+def test_vmap_of_no_samples():
+    x = tg.ones(0, 3)
+    assert vmap(lambda x: (x.sum(), x[:2] * 2))(x)[1].shape == (0, 2)
+    assert vmap(lambda x: x, in_dims=1, out_dims=1, chunk_size=2)(tg.ones(3, 0)).shape == (3, 0)
+    assert vmap(grad(lambda x: (x * x).sum()))(x).shape == (0, 3)
+
+
+def test_vjp_without_primals():
+    value, pull = vjp(lambda: tg.tensor(1.0))
+    assert isinstance(value, tg.Tensor) and pull(tg.tensor(1.0)) == ()
+
+
+def test_none_may_be_an_output_with_out_dim_none():
+    x = tg.ones(3)
+    assert vmap(lambda x: (x, None), out_dims=(0, None))(x)[1] is None
+
+
+def test_a_functional_call_leaves_the_given_tensors_of_tied_parameters():
+    class Tied(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = self.b = tg.nn.Linear(1, 1)
+
+        def forward(self, x):
+            return self.a(x) + self.b(x)
+
+    given = {"a.weight": tg.ones(1, 1), "a.bias": tg.zeros(1)}
+    for names in (given, given | {"b.weight": given["a.weight"]}):
+        assert functional_call(Tied(), names, tg.ones(1)).tolist() == [2.0]
+        assert given["a.weight"].tolist() == [[1.0]]
+
+
+def test_jacfwd_of_complex_outputs():
+    jacobian = jacfwd(lambda x: tg.complex(x, x * x))(tg.tensor([1.0, 2.0]))
+    assert jacobian.tolist() == [[1 + 2j, 0], [0, 1 + 4j]]
+
+
+def test_vjp_built_under_no_grad_has_history():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    with tg.no_grad():
+        y, pull = vjp(lambda x: x.square().exp(), x)
+        assert not y.requires_grad and not pull(tg.ones(2))[0].requires_grad
+    (g,) = pull(tg.ones(2))
+    (second,) = tg.autograd.grad(g[0], x)
+    assert second[0].item() == pytest.approx(6 * np.exp(1.0))  # (2 + 4 x^2) e^(x^2)
+
+
+def test_history_under_no_grad_inside_another_transform():
+    def outer(a):
+        with tg.no_grad():
+            _, pull = vjp(lambda x: x**3, a)
+        return pull(1.0)[0]
+
+    assert grad(outer)(2.0) == 12.0
 
 
 @pytest.mark.parametrize("transform", [

@@ -1201,3 +1201,464 @@ def test_what_is_no_tensor_cannot_be_saved_or_marked():
         make(lambda ctx: ctx.mark_dirty(3))()
     with pytest.raises(RuntimeError, match="mark_non_differentiable can only accept variables"):
         make(lambda ctx: ctx.mark_non_differentiable(3))()
+
+
+def test_vmap_of_tensors_in_containers():
+    """A vmap staticmethod gets in_dims nested like the arguments, and the tensors of containers unwrapped."""
+    seen = []
+
+    class Product(Function):
+        @staticmethod
+        def forward(x, others, k):
+            return x * x * others[0]["y"] * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0], inputs[1][0]["y"])
+            ctx.save_for_forward(inputs[0], inputs[1][0]["y"])
+            ctx.k = inputs[2]
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False)
+            return 2 * g * x * y * ctx.k, None, None
+
+        @staticmethod
+        def jvp(ctx, t, *_):
+            x, y = ctx.saved_tensors
+            return 2 * t * x * y * ctx.k
+
+        @staticmethod
+        def vmap(info, in_dims, x, others, k):
+            seen.append(in_dims)
+            return Product.apply(x, others, k), 0
+
+    def f(x, y):
+        return Product.apply(x, [{"y": y}, "text"], 2.0)
+
+    x, y = tg.arange(3.0), tg.arange(3.0)
+    assert func.vmap(f)(x, y).tolist() == [0.0, 2.0, 16.0]
+    assert seen == [(0, [{"y": 0}, None], None)]
+    assert func.vmap(f, (None, 0))(x[2], y).tolist() == [0.0, 8.0, 16.0]
+    assert seen[1] == (None, [{"y": 0}, None], None)
+    assert func.vmap(func.grad(f))(x, y).tolist() == [0.0, 4.0, 16.0]
+    assert func.vmap(func.grad(func.grad(f)))(x, y).tolist() == [0.0, 4.0, 8.0]
+    assert func.grad(lambda x: func.vmap(f)(x, y).sum())(x).tolist() == [0.0, 4.0, 16.0]
+    assert func.jvp(lambda x: func.vmap(f)(x, y), (x,), (tg.ones(3),))[1].tolist() == [0.0, 4.0, 16.0]
+    assert func.vmap(lambda x, y: func.jvp(lambda x: f(x, y), (x,), (x,))[1])(x, y).tolist() == [0.0, 4.0, 32.0]
+    square = tg.arange(4.0).reshape(2, 2)
+    assert func.vmap(func.vmap(f))(square, tg.ones(2, 2)).tolist() == [[0.0, 2.0], [8.0, 18.0]]
+
+
+# ------------------------------------------------------------------------ what forward makes and keeps, differentiated again
+
+
+def cube_of(keep, kept, **methods):
+    """x^3 whose backward reads x^2 where forward kept it."""
+
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            square = x * x
+            y = x * square
+            keep(ctx, square, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g * kept(ctx)
+
+    for name, method in methods.items():
+        setattr(Cube, name, staticmethod(method))
+    return Cube
+
+
+def keep_in_setup(ctx, inputs, output):
+    ctx.save_for_backward(inputs[0] ** 2)
+
+
+KEPT = {
+    "attribute": (lambda ctx, s, y: setattr(ctx, "s", s), lambda ctx: ctx.s),
+    "saved": (lambda ctx, s, y: ctx.save_for_backward(None, s), lambda ctx: ctx.saved_tensors[1]),
+    "nested": (lambda ctx, s, y: setattr(ctx, "kept", {"a": [1.0, (s, y)]}), lambda ctx: ctx.kept["a"][1][0]),
+    "detached": (lambda ctx, s, y: setattr(ctx, "s", s.detach()), lambda ctx: ctx.s),
+    "saved twice": (
+        lambda ctx, s, y: (ctx.save_for_backward(s, y, s), setattr(ctx, "s", s)),
+        lambda ctx: (ctx.saved_tensors[0] + ctx.saved_tensors[2] + ctx.s) / 3,
+    ),
+    "part": (lambda ctx, s, y: setattr(ctx, "s", s[:1]), lambda ctx: tg.cat([ctx.s, ctx.s]) * tg.tensor([1.0, 0.25])),
+}
+CUBES = {name: cube_of(*pair) for name, pair in KEPT.items()}
+CUBES["setup_context"] = cube_of(
+    None, lambda ctx: ctx.saved_tensors[0], forward=lambda x: x * x * x, setup_context=keep_in_setup
+)
+
+
+@pytest.mark.parametrize("name", CUBES)
+def test_kept_intermediates_have_derivatives_of_every_order(name):
+    f = CUBES[name].apply
+    x = tg.tensor([4.0, 2.0], dtype=tg.float64, requires_grad=True)
+    found, g = [], f(x).sum()
+    for _ in range(3):
+        (g,) = tg.autograd.grad(g.sum(), x, create_graph=True)
+        found.append(g[0].item())
+    rows = found if name != "part" else found[:1]  # whose second element moves with the first
+    assert rows == [48.0, 24.0, 6.0][: len(rows)]
+
+
+@pytest.mark.parametrize("name", ["attribute", "saved", "setup_context"])
+def test_kept_intermediates_under_transforms(name):
+    f = CUBES[name].apply
+    x, one = tg.tensor([4.0, 2.0], dtype=tg.float64), tg.ones(2, dtype=tg.float64)
+
+    def total(x):
+        return f(x).sum()
+
+    second, third = [[24.0, 0.0], [0.0, 12.0]], [6.0, 6.0]
+    for outer in (func.jacrev, func.jacfwd):
+        for inner in (func.jacrev, func.jacfwd):
+            assert outer(inner(total))(x).tolist() == second
+    assert func.hvp(total, x, one)[1].tolist() == [24.0, 12.0]
+    assert func.vmap(func.grad(func.grad(total)))(x).tolist() == [24.0, 12.0]
+    assert func.vmap(func.grad(func.grad(func.grad(total))))(x).tolist() == third
+    assert func.jacrev(func.grad(lambda x: func.vmap(f)(x).sum()))(x).tolist() == second
+    assert func.grad(lambda x: func.vmap(func.grad(total))(x).sum())(x).tolist() == [24.0, 12.0]
+    assert [c.tolist() for c in func.jet(f, (x,), ([one, 0 * one, 0 * one],))[1]] == [[48.0, 12.0], [24.0, 12.0], third]
+    assert func.laplacian(total)(x) == 36.0
+    assert func.laplacian(lambda x: func.grad(total)(x).sum())(x) == 12.0
+    tracked = x.clone().requires_grad_()
+    (g,) = tg.autograd.grad(total(tracked), tracked, create_graph=True)
+    assert tg.autograd.grad(g, tracked, tg.eye(2, dtype=tg.float64), is_grads_batched=True)[0].tolist() == second
+
+
+def test_kept_constants_are_no_alarm():
+    """Masks, indices and noise do not depend on the arguments; forward is not run again for backward alone."""
+    runs = []
+
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            runs.append(1)
+            ctx.index = x.argmax()
+            ctx.noise = tg.rand_like(x)
+            mask = (x > 0).to(x.dtype)
+            ctx.save_for_backward(mask)
+            return x * mask * ctx.noise
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.index.item() == 1
+            return g * ctx.saved_tensors[0] * ctx.noise
+
+    x = tg.tensor([-1.0, 2.0, 1.0], requires_grad=True)
+    h = x * 1  # whose array nothing else keeps
+    y = Masked.apply(h)
+    noise = y.grad_fn.noise.tolist()
+    del h
+    (g,) = tg.autograd.grad((y**2).sum(), x, create_graph=True)
+    assert len(runs) == 1
+    assert tg.autograd.grad(g.sum(), x)[0].tolist() == pytest.approx([0.0, 2 * noise[1] ** 2, 2 * noise[2] ** 2])
+    y = Masked.apply(x)
+    y.sum().backward()
+    assert len(runs) == 3
+
+
+def test_a_backward_that_recomputes_does_not_run_forward_again():
+    runs = []
+
+    class Sine(Function):
+        @staticmethod
+        def forward(ctx, x):
+            runs.append(1)
+            ctx.cos = x.cos()
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0].cos()
+
+    x = tg.tensor(0.5, requires_grad=True)
+    (g,) = tg.autograd.grad(Sine.apply(x), x, create_graph=True)
+    assert tg.autograd.grad(g, x)[0].item() == pytest.approx(-math.sin(0.5)) and len(runs) == 1
+
+
+def test_kept_intermediates_whose_derivative_is_not_known():
+    def keep_random(ctx, s, y):
+        ctx.s = s * tg.rand_like(s)
+
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.slope = 2 * x
+            ctx.mark_dirty(x)
+            return x.mul_(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.slope
+
+    def keep_from_numpy(ctx, s, y):
+        ctx.save_for_backward(tg.from_numpy(np.sqrt(s.detach().numpy()) ** 2))
+
+    def keep_partly_from_numpy(ctx, s, y):
+        ctx.save_for_backward(tg.from_numpy(s.numpy() * 0.5) + 0.5 * s)
+
+    def saved(ctx):
+        return ctx.saved_tensors[0]
+
+    cases = [
+        (cube_of(keep_partly_from_numpy, saved).apply, "CubeBackward: .* by other means than operations on tensors"),
+        (cube_of(keep_from_numpy, saved).apply, "CubeBackward: .* by other means than operations on tensors"),
+        (cube_of(keep_random, lambda ctx: ctx.s).apply, "CubeBackward: .* forward gave another value when it was run again"),
+        (lambda x: Square.apply(x.clone()), "SquareBackward: .* since it writes into its arguments"),
+    ]
+    for f, text in cases:
+        x = tg.tensor([4.0, 2.0], requires_grad=True)
+        (g,) = tg.autograd.grad(f(x).sum(), x, create_graph=True)
+        g.sum()  # first order is as ever
+        with pytest.raises(RuntimeError, match=text):
+            tg.autograd.grad(g.sum(), x)
+        h = tg.ones(2, requires_grad=True)
+        (g,) = tg.autograd.grad(f(x), x, h, create_graph=True)
+        assert tg.autograd.grad(g.sum(), h)[0].shape == (2,)  # nor is the derivative by the cotangent concerned
+
+
+def test_kept_attributes_stay_what_they_are():
+    seen = []
+
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.kept = [x * x]
+            ctx.calls = 0
+            return ctx.kept[0] * x
+
+        @staticmethod
+        def backward(ctx, g):
+            ctx.calls += 1
+            seen.append((ctx.calls, ctx.kept[0].requires_grad))
+            return 3 * g * ctx.kept[0]
+
+    x = tg.tensor(2.0, requires_grad=True)
+    y = Cube.apply(x)
+    kept = y.grad_fn.kept
+    y.backward()
+    y.backward()  # nothing was saved, so the entry stays
+    tg.autograd.grad(y, x, create_graph=True)
+    assert x.grad.item() == 24.0 and y.grad_fn.kept is kept and not kept[0].requires_grad
+    assert seen == [(1, False), (2, False), (3, True)]
+
+
+def test_kept_constants_made_by_numpy_are_no_alarm():
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            values = x.detach().numpy()
+            ctx.mask = tg.from_numpy((values >= 0).astype(values.dtype))
+            ctx.save_for_backward(tg.tensor([1.0, 2.0, 3.0], dtype=x.dtype), tg.from_numpy(np.random.rand(3)))
+            assert values.max() > 1  # a value that is read says nothing
+            return x * ctx.mask
+
+        @staticmethod
+        def backward(ctx, g):
+            scale, noise = ctx.saved_tensors
+            return g * ctx.mask * scale + 0 * noise
+
+    x = leaf(-1.0, 0.0, 2.0)
+    (g,) = tg.autograd.grad(Masked.apply(x).square().sum(), x, create_graph=True)
+    assert tg.autograd.grad(g.sum(), x)[0].tolist() == [0.0, 8.0, 18.0]
+
+
+def test_running_forward_again_uses_up_no_random_numbers():
+    def keep(ctx, s, y):
+        ctx.s, ctx.noise = s, tg.rand(3)
+
+    x = leaf(2.0)
+    tg.manual_seed(0)
+    (g,) = tg.autograd.grad(cube_of(keep, lambda ctx: ctx.s).apply(x), x, create_graph=True)
+    state = tg.get_rng_state()
+    assert tg.autograd.grad(g, x)[0].item() == 12.0
+    assert tg.get_rng_state().equal(state)
+
+
+def test_an_inner_function_is_followed():
+    class Outer(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.inner = Cube.apply(x)
+            return x * ctx.inner
+
+        @staticmethod
+        def backward(ctx, g):
+            return 4 * g * ctx.inner
+
+    x = leaf(3.0)
+    (g,) = grad(Outer.apply(x), x, create_graph=True)
+    (h,) = grad(g, x, create_graph=True)
+    assert [g.item(), h.item(), grad(h, x)[0].item()] == [108.0, 108.0, 72.0]
+
+
+def test_a_kept_attribute_may_be_deleted():
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.square = x * x
+            return x * ctx.square
+
+        @staticmethod
+        def backward(ctx, g):
+            square = ctx.square
+            del ctx.square
+            return 3 * g * square
+
+    x = leaf(2.0)
+    y = Once.apply(x)
+    (g,) = grad(y, x, create_graph=True)
+    assert grad(g, x)[0].item() == 12.0
+    with pytest.raises(AttributeError, match="has no attribute 'square'"):
+        grad(y, x)
+
+
+def test_kept_tensors_from_before_are_constants():
+    weight = tg.tensor([1.0, 3.0])
+
+    class Weighted(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.weight = weight
+            return x * x * weight
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.weight * 2  # at 1
+
+    x = tg.ones(2, requires_grad=True)
+    (g,) = tg.autograd.grad(Weighted.apply(x).square().sum(), x, create_graph=True)
+    assert tg.autograd.grad(g.sum(), x)[0].tolist() == [8.0, 72.0]
+
+
+def test_a_vmap_staticmethod_may_give_outputs_without_a_batch():
+    class Two(Function):
+        @staticmethod
+        def forward(x):
+            return 2 * x, tg.ones(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return 2 * a
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return (2 * x, tg.ones(2)), (in_dims[0], None)
+
+    x = tg.arange(3.0)
+    doubled, ones = func.vmap(Two.apply, out_dims=(0, None))(x)
+    assert doubled.tolist() == [0.0, 2.0, 4.0] and ones.tolist() == [1.0, 1.0]
+    assert func.vmap(func.grad(lambda x: Two.apply(x)[0]))(x).tolist() == [2.0, 2.0, 2.0]
+
+    class Both(Two):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="it has both generate_vmap_rule=True and an overridden vmap staticmethod"):
+        func.vmap(Both.apply)(x)
+
+
+class Holder:
+    """An object that a context holds."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+
+def keep_leaf(ctx, x):
+    ctx.z = x.detach().requires_grad_()
+    with tg.enable_grad():
+        ctx.y = ctx.z**3
+
+
+HIDDEN = {
+    "closure": (lambda ctx, x: setattr(ctx, "f", (lambda s: lambda: s)(3 * x * x)), lambda ctx: ctx.f()),
+    "object": (lambda ctx, x: setattr(ctx, "o", Holder([3 * x * x])), lambda ctx: ctx.o.value[0]),
+    "method": (lambda ctx, x: setattr(ctx, "f", Holder(3 * x * x).get), lambda ctx: ctx.f()),
+    "array": (lambda ctx, x: setattr(ctx, "a", 3 * x.detach().numpy() ** 2), lambda ctx: tg.from_numpy(ctx.a)),
+    "leaf": (keep_leaf, lambda ctx: grad(ctx.y, ctx.z, tg.ones_like(ctx.z), create_graph=True)[0]),
+}
+
+
+def cube_with(keep, kept):
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            keep(ctx, x)
+            return x.detach() ** 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * kept(ctx)
+
+    return Cube.apply
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_hidden_intermediates_are_an_error(name):
+    x = leaf(4.0, 2.0)
+    y = cube_with(*HIDDEN[name])(x)
+    assert grad(y.sum(), x, retain_graph=True)[0].tolist() == [48.0, 12.0]
+    h = tg.ones(2, dtype=tg.float64, requires_grad=True)
+    (g,) = grad(y, x, h, create_graph=True)
+    assert g.tolist() == [48.0, 12.0] and grad(g.sum(), h, retain_graph=True)[0].tolist() == [48.0, 12.0]
+    with pytest.raises(RuntimeError, match="CubeBackward: .* it is in an object or a closure, or forward cut it off"):
+        grad(g.sum(), x)
+
+
+def keep_constants(ctx, x):
+    mask, scale = (x > 3).to(x.dtype), np.array([2.0, 5.0])
+    ctx.o, ctx.f, ctx.scale, ctx.bound = Holder(mask), lambda: mask + tg.rand(2), scale, float(x.detach().max())
+
+
+def test_hidden_constants_are_no_alarm():
+    x = leaf(4.0, 2.0)
+    f = cube_with(keep_constants, lambda ctx: ctx.o.value * tg.from_numpy(ctx.scale))
+    (g,) = grad((f(x) ** 2).sum(), x, create_graph=True)
+    assert grad(g.sum(), x)[0].tolist() == [8.0, 0.0]  # backward says that the slope is 2, and the value is a cube
+
+
+def keep_gradient(ctx, x):
+    with tg.enable_grad():
+        z = x.detach().requires_grad_()
+        (ctx.s,) = grad((z**3).sum(), z)
+
+
+def keep_buffer(ctx, x):
+    ctx.s = tg.zeros_like(x)
+    for i in range(2):
+        ctx.s[i] = 3 * x[i] ** 2
+
+
+def keep_out(ctx, x):
+    ctx.s = tg.empty(2, dtype=x.dtype)
+    tg.mul(x, 3 * x, out=ctx.s)
+
+
+def keep_data(ctx, x):
+    with tg.no_grad():
+        ctx.s = x.data.square().mul_(3)
+
+
+@pytest.mark.parametrize("keep", [keep_gradient, keep_buffer, keep_out, keep_data])
+def test_ways_to_make_an_intermediate(keep):
+    found, g, x = [], None, leaf(4.0, 2.0)
+    g = cube_with(keep, lambda ctx: ctx.s)(x)
+    for _ in range(3):
+        (g,) = grad(g.sum(), x, create_graph=True)
+        found.append(g.tolist())
+    assert found == [[48.0, 12.0], [24.0, 12.0], [6.0, 6.0]]

@@ -736,3 +736,41 @@ def test_a_tensor_that_becomes_a_view_of_its_own_view():
         vmap(lambda x: (x * 2.0).resize_(2, 2).mul_(3.0))(x).tolist()
         == (6.0 * x).reshape(2, 6)[:, :4].reshape(2, 2, 2).tolist()
     )
+
+
+DRAWN = {  # on PyTorch 2.13, from seed 0
+    "rand_like(x)": [[0.4963, 0.132], [0.7682, 0.3074], [0.0885, 0.6341]],
+    "rand_like(x.exp())": [[0.4963, 0.132], [0.7682, 0.3074], [0.0885, 0.6341]],
+    "empty_like(x).exponential_()": [[3.5083, 2.5351], [1.2304, 1.0357], [0.615, 1.5661]],
+    "zeros_like(x).uniform_(0.0, 2.0)": [[0.9925, 0.2641], [1.5364, 0.6148], [0.177, 1.2682]],
+    "randn_like(x)": [[1.541, 0.5684], [-0.2934, -1.0845], [-2.1788, -1.3986]],
+    "randint_like(x, 10)": [[4.0, 0.0], [9.0, 3.0], [3.0, 9.0]],
+    "bernoulli(x / 2)": [[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]],
+    "nn.functional.dropout(x)": [[0.0, 0.0], [2.0, 0.0], [0.0, 0.0]],
+    "rand(2)": [[0.4963, 0.7682], [0.0885, 0.132], [0.3074, 0.6341]],
+}
+
+
+@pytest.mark.parametrize("expression", DRAWN)
+def test_draws_follow_the_memory_of_the_batch(expression):
+    draw = vmap(lambda x: eval("tg." + expression, {"tg": tg, "x": x}), in_dims=1, randomness="different")
+    tg.manual_seed(0)
+    np.testing.assert_allclose(draw(tg.ones(2, 3)).numpy(), DRAWN[expression], atol=6e-5)
+
+
+def test_draws_follow_the_memory_of_nested_batches():
+    inner = vmap(tg.rand_like, in_dims=1, randomness="different")
+    tg.manual_seed(0)
+    flat = tg.rand(2, 3, 2)
+    tg.manual_seed(0)
+    drawn = vmap(inner, in_dims=2, randomness="different")(tg.ones(2, 3, 2))
+    assert drawn.equal(flat.permute(2, 1, 0))
+
+
+def test_draws_outside_vmap_follow_the_memory():
+    x = tg.ones(2, 3)
+    tg.manual_seed(0)
+    assert tg.randint_like(x.t(), 10).tolist() == [[4.0, 0.0], [9.0, 3.0], [3.0, 9.0]]
+    weights = tg.tensor([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    tg.manual_seed(0)
+    assert tg.multinomial(weights.t(), 1).tolist() == [[1], [2], [1], [2]]

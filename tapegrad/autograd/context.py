@@ -48,9 +48,9 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
-        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_slot_hooks", "_tensors", "dirty_tensors",
-        "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "__dict__", "__weakref__", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_hides", "_in",
+        "_lifted", "_live", "_made", "_out", "_places", "_plan", "_rest", "_slot", "_slot_hooks", "_start", "_tensors",
+        "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -73,6 +73,10 @@ class FunctionCtx:
         self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
         self._forward_plan: list[Any] = []
         self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
+        self._made: list[tuple[Any, int]] = []  # see rerun.note_made: (name of an attribute or a plan, number)
+        self._hides = False  # whether it reaches others that may depend on the arguments, see rerun.hidden
+        self._start = 0  # the slots of tensors made by forward are greater
+        self._rest: list[Any] = []  # if there are such, the arguments of forward, with None for the tensors
         self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
         self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
         self._slot_hooks: Any = None
@@ -84,7 +88,8 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save tensors (or None) for `backward`, which reads them as `saved_tensors`; inputs and outputs keep their graph.
 
-        An intermediate result counts as a constant in `backward`: return it as an output if its derivative matters.
+        For an intermediate result that `forward` made the inputs are kept, too: where `backward` is differentiated, its
+        derivative is found by running `forward` again.
         """
         self.to_save = tensors
 
@@ -178,7 +183,7 @@ class FunctionCtx:
         other = type(self)()
         for name in (
             "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_places", "_out", "_plan",
-            "_forward_plan", "_held", "_constant", "_dirty",
+            "_forward_plan", "_held", "_constant", "_dirty", "_made", "_rest", "_hides", "_start",
         ):  # fmt: skip
             setattr(other, name, getattr(self, name))
         vars(other).update(vars(self))

@@ -17,20 +17,22 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 from .. import errors
 from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
-from ..core.level import layer_of, level_of
+from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
 from ..core.protocols import facade
 from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
 from ..core.slot_hooks import SlotHooks
-from ..core.state import RECORDING, current_tape, restore_recording
+from ..core.state import RECORDING, current_tape, is_recording, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
+from ..func import tree
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
+from . import rerun
 from .context import FunctionCtx as FunctionCtx
 from .context import Output, Parts, VmapInfo, mapped, parts_of
 
@@ -40,18 +42,25 @@ R = TypeVar("R", covariant=True)
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
 
 
+PLAIN = Box, str, int, float, type(None)  # arguments that are no containers
+
+
 class Call:
     """One use of a Function: the class and the arguments, whose tensors go through the record.
 
     Attributes:
+        tree: None, or leaves, structure and positions of the operands among the leaves, if those of containers are operands,
+            too. They follow the others, and have no derivative.
         ctx: the context of the last run.
         result: what that gave; its tensors stand for those that the record gives.
         derived: whether a level needs the context to derive it.
         needs: of each tensor, whether a derivative with respect to it may be wanted though it is not tracked.
         randomness: of the vmap level that runs it.
+        shared: numbers of the outputs that a vmap staticmethod gave without a batch.
+        start: the slots of tensors that forward makes are greater.
     """
 
-    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result")
+    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result", "shared", "start", "tree")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
@@ -61,12 +70,36 @@ class Call:
         self.derived = False
         self.needs: Sequence[bool] = (False,) * len(self.positions)
         self.randomness = "error"
+        self.shared: set[int] = set()
+        self.start = next_slot()
+        self.tree: Any = None
 
-    def arguments(self, tensors: Sequence[Any]) -> list[Any]:
-        full = list(self.args)
-        for i, t in zip(self.positions, tensors, strict=True):
+    def operands(self) -> list[Any]:
+        """The tensors that go through the record: a class with its own vmap is handed those of containers by sample, too."""
+        own = [self.args[i] for i in self.positions]
+        if self.cls.vmap is Function.vmap or LEVEL.get() is None or all([isinstance(a, PLAIN) for a in self.args]):
+            return own
+        leaves, spec = tree.flatten(self.args)
+        inside = [i for i, t in enumerate(leaves) if isinstance(t, Box) and among(t, own) < 0]
+        self.tree = leaves, spec, [next(i for i, t in enumerate(leaves) if t is u) for u in own] + inside
+        return own + [leaves[i] for i in inside]
+
+    def arguments(self, values: Sequence[Any], others: Any = ...) -> list[Any]:
+        """The arguments with values for the operands, and for the other leaves their own or `others`."""
+        if self.tree is not None:
+            leaves, spec, places = self.tree
+            full = list(leaves) if others is ... else [others] * len(leaves)
+            for i, t in zip(places, values, strict=True):
+                full[i] = t
+            return list(tree.unflatten(spec, full))
+        full = list(self.args) if others is ... else [others] * len(self.args)
+        for i, t in zip(self.positions, values, strict=True):
             full[i] = t
         return full
+
+    def own(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The operands that are arguments themselves."""
+        return tensors[: len(self.positions)]
 
     def assembled(self, tensors: Sequence[Any]) -> Any:
         """The result with these tensors."""
@@ -78,10 +111,11 @@ class Call:
     def context(self, args: Sequence[Any], tensors: Sequence[Any]) -> FunctionCtx:
         """A new context for these arguments."""
         ctx: FunctionCtx = self.cls._backward_cls()
+        own = self.own(tensors)
         ctx._tensors = self.positions
-        ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
+        ctx._in = [(t._d.shape, t._d.dtype) for t in own]
         needs = [False] * len(args)
-        for i, t, need in zip(self.positions, tensors, self.needs, strict=True):
+        for i, t, need in zip(self.positions, own, self.needs, strict=True):
             needs[i] = need or t._s != 0
         ctx.needs_input_grad = tuple(needs)
         return ctx
@@ -92,19 +126,19 @@ class Call:
 
 def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The record's recording call: forward on these tensors, and its entry; the tensors of the result."""
-    slots = tuple([alias.slot_of(t) for t in tensors])
+    slots = tuple([alias.slot_of(t) for t in call.own(tensors)])
     top = depth_of(FUNCTION, tensors)
     if top is not None:
         if top.closed and not top.shares_outer_layer:
             raise errors.escaped(top.name)
         if top.closed:
             return run([top.unwrap(t)[0] for t in tensors], call)
-        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in tensors])
+        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in call.own(tensors)])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_lifted(top, tensors, slots, call)
     tape = recording() if any(slots) else None
     results = execute(tensors, call)
-    ctx = call.ctx
+    ctx, tensors = call.ctx, call.own(tensors)
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
@@ -122,15 +156,20 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     """Run forward in a new context; the tensors of its result."""
     args = call.arguments(tensors)
     call.ctx = ctx = call.context(args, tensors)
-    with unrecorded():
-        if separate(call.cls):
-            call.result = call.cls.forward(*args)
-            call.cls.setup_context(ctx, tuple(args), call.result)
-        else:
-            call.result = call.cls.forward(ctx, *args)
+    call.result = run_forward(call.cls, ctx, args)
     results = survey(ctx, call.result)
-    settle(ctx, tensors, results)
+    settle(call, tensors, results)
     return results
+
+
+def run_forward(cls: Any, ctx: FunctionCtx, args: Sequence[Any]) -> Any:
+    """The result of forward; what it keeps is on the context."""
+    with unrecorded():
+        if not separate(cls):
+            return cls.forward(ctx, *args)
+        result = cls.forward(*args)
+        cls.setup_context(ctx, tuple(args), result)
+        return result
 
 
 class unrecorded:
@@ -164,17 +203,20 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     if batch:
         call.randomness = top.randomness
     pairs = [top.unwrap(t) for t in tensors]
-    needs = call.needs
-    call.needs = [need or (not batch and payload is not None) for need, (_, payload) in zip(needs, pairs, strict=True)]
-    results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
+    needs, payloads = call.needs, [p[1] for p in pairs]
+    if not batch:
+        payloads[len(needs) :] = [None] * (len(pairs) - len(needs))
+    call.needs = [need or (not batch and p is not None) for need, p in zip(needs, payloads, strict=False)]
+    results = top.apply(FUNCTION, [p[0] for p in pairs], payloads, (call,))
     call.needs = needs
-    outs = [top.wrap(primal, payload) for primal, payload in results]
+    shared = call.shared if batch else ()
+    outs = [top.wrap(primal, None if i in shared else payload) for i, (primal, payload) in enumerate(results)]
     for k, i in () if call.ctx is None else call.ctx._dirty.items():
         outs[k] = assign(tensors[i], outs[k])
     if wanted:
         lift_context(tensors, outs, call, batch)
     if tape is not None:
-        record(call.ctx, tape, tensors, slots, outs)
+        record(call.ctx, tape, call.own(tensors), slots, outs)
     return tuple(outs)
 
 
@@ -190,11 +232,15 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
     if separate(call.cls):
         with unrecorded():
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
-        settle(ctx, tensors, survey(ctx, call.assembled(outs)))
+        settle(call, tensors, survey(ctx, call.assembled(outs)))
+        return
+    if below._made:  # which are at no level
+        execute(tensors, call)
+        call.result = result
         return
     call.ctx = below._twin()
     call.ctx.needs_input_grad = ctx.needs_input_grad
-    call.ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
+    call.ctx._extras = list(below._kept([None] * len(ctx._in))[len(ctx._in) :])
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
@@ -240,11 +286,12 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
-def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
+def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
     """Where the derivatives find each saved tensor, and each output that is kept as an attribute.
 
     The context does not keep these: an output would keep its entry, and that the context.
     """
+    ctx, tensors = call.ctx, call.own(operands)
     ctx._constant = {i for i, y in enumerate(results) if among(y, ctx.non_differentiable) >= 0}
     given = [among(y, tensors) for y in results]
     ctx._dirty = {k: i for k, i in enumerate(given) if i >= 0 and among(tensors[i], ctx.dirty_tensors) >= 0}
@@ -275,6 +322,11 @@ def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
+    keeps = ctx._extras or vars(ctx) or ctx._held
+    if keeps and any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
+        rerun.note_made(ctx, [*operands, *results], [*call.args, *operands], call.start)
+    if ctx._made or ctx._hides:
+        ctx._rest = call.arguments([*[None] * len(tensors), *operands[len(tensors) :]])
 
 
 def stand_in(value: Any, outputs: list[Any], found: list[int]) -> Any:
@@ -290,6 +342,8 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     """The entry of a run; its outputs get their slots."""
     ctx._lifted = any([level_of(t) is not None for t in tensors])
     read = {where[0] for where in ctx._plan if type(where) is tuple}
+    if ctx._made or ctx._hides:
+        read.update(range(len(tensors)))
     saved = tuple([keep(ctx, t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])])
     kept = {where for where in ctx._plan if type(where) is Output}
     for value in ctx._held.values():
@@ -327,7 +381,7 @@ def enter(
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
-    op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
+    op = FREE if all([v is None for v in answers]) and not any([type(where) is tuple for where in ctx._plan]) else FUNCTION
     tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
@@ -358,7 +412,14 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
-    result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
+    if (ctx._made or ctx._hides) and is_recording():
+        result = with_kept(ctx, parts, given)
+        if ctx._hides:
+            zero = Hidden.apply(ctx, *parts[0][: len(ctx._in)])
+            results = result if type(result) is tuple else (result,)
+            result = tuple([t + zero if isinstance(t, Box) else t for t in results])
+    else:
+        result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
     n = len(ctx.needs_input_grad)
     if len(grads) > n and all(t is None for t in grads[n:]):
@@ -381,6 +442,35 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
         for i, want in zip(ctx._tensors, wanted, strict=False)
     ]
     return cotangents + [None] * (len(wanted) - len(cotangents))
+
+
+def with_kept(ctx: FunctionCtx, parts: Parts, given: list[Any]) -> Any:
+    """What `backward` gives where it is recorded: what forward made and kept is connected to the arguments."""
+    arguments, outputs = list(parts[0]), parts[1]
+    n = len(ctx._in)
+
+    def position(backward: bool, i: int) -> int:
+        return (ctx._plan if backward else ctx._forward_plan)[i][0]  # type: ignore[no-any-return]
+
+    made = rerun.made_tensors(ctx, ctx._made, lambda backward, i: arguments[position(backward, i)])
+    entries = [entry for entry, t in zip(ctx._made, made, strict=True) if t is not None]
+    connected = Kept.apply(ctx, entries, *[t for t in made if t is not None], *arguments[:n])
+    attributes: dict[str, Any] = {}
+    for (place, i), t in zip(entries, connected, strict=True):
+        if isinstance(place, bool):
+            arguments[position(place, i)] = t
+        else:
+            leaves, spec = tree.flatten(attributes.get(place, getattr(ctx, place)))
+            attributes[place] = tree.unflatten(spec, [*leaves[:i], t, *leaves[i + 1 :]])
+    before = {name: vars(ctx)[name] for name in attributes if name in vars(ctx)}
+    vars(ctx).update(attributes)
+    try:
+        return ctx._using((arguments, outputs), False, backward_of(ctx._forward_cls), ctx, *given)
+    finally:
+        for name, value in attributes.items():
+            if vars(ctx).get(name) is value:
+                del vars(ctx)[name]
+                vars(ctx).update({name: before[name]} if name in before else {})
 
 
 def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -423,6 +513,7 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable
 def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) -> list[Any]:
     """The record's forward derivative: tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
     ctx, cls = call.ctx, call.cls
+    args, tangents = args[: len(ctx._in)], tangents[: len(ctx._in)]
     if cls.jvp is Function.jvp:
         if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
@@ -463,9 +554,12 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
         return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
-    dims: list[Any] = [None] * len(call.args)
-    for i, flag in zip(call.positions, flags, strict=True):
-        dims[i] = 0 if flag else None
+    if call.cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {call.cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod."
+        )
+    dims = call.arguments([0 if flag else None for flag in flags], None)
     result = call.cls.vmap(VmapInfo(n, call.randomness), tuple(dims), *call.arguments(args))
     if type(result) is not tuple or len(result) != 2:
         got = f"{type(result)} with {len(result)} returns" if type(result) is tuple else f"{type(result)} instead"
@@ -478,17 +572,12 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
     out_dims = places if isinstance(places, tuple | list) else (places,) * len(outputs)
     if len(out_dims) != len(outputs):
         raise RuntimeError(
-            f"Expected the vmap staticmethod of {call.cls.__name__} to give an out_dim for each of its {len(outputs)} "
-            f"outputs. Got {len(out_dims)}"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={places} of {call.cls.__name__} to have a dim for each of its {len(outputs)} outputs."
         )
-    return tuple([in_front(y, dim, n) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)])
-
-
-def in_front(y: Any, dim: int | None, n: int) -> Any:
-    """A result with its batch in front, repeated if it has none."""
-    if dim is None:
-        return TABLE["expand"].call(y, (n, *y._d.shape))
-    return y if dim == 0 else y.movedim(dim, 0)
+    pairs: list[tuple[Any, Any]] = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
+    call.shared = {i for i, (_, dim) in enumerate(pairs) if dim is None}
+    return tuple([y if dim in (None, 0) else y.movedim(dim, 0) for y, dim in pairs])
 
 
 def raw_forward(values: Sequence[Any], call: Call) -> tuple[Any, ...]:
@@ -559,6 +648,7 @@ class Function:
     """
 
     _backward_cls: type[FunctionCtx]
+    _finds_kept = True  # whether what forward keeps is to be connected where backward is differentiated
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -630,12 +720,17 @@ class Function:
         if kwargs or separate(cls):
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
-        return call.assembled(run([args[i] for i in call.positions], call))
+        return call.assembled(run(call.operands(), call))
 
 
 def separate(cls: Any) -> bool:
     """Whether forward takes no ctx."""
     return cls.setup_context is not Function.setup_context
+
+
+def differentiable_again(cls: Any) -> bool:
+    """Whether a derivative of backward may be wanted that is not known without what forward made."""
+    return cls._finds_kept and not hasattr(cls.backward if cls.vjp is Function.vjp else cls.vjp, "is_once_differentiable")
 
 
 def backward_of(cls: Any) -> Callable[..., Any]:
@@ -670,8 +765,64 @@ class Unwrapped(NamedTuple):
     batched: Any
 
 
+class Kept(Function):
+    """What a forward made and kept on its context, as functions of its arguments."""
+
+    _finds_kept = False
+
+    @staticmethod
+    def forward(ctx: Any, source: FunctionCtx, entries: list[tuple[Any, int]], *tensors: Any) -> Any:
+        ctx.source, ctx.entries = source, entries
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        return tensors[: len(entries)]
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Any) -> Any:
+        n, saved = len(ctx.entries), ctx.saved_tensors
+        again = rerun.Rerun(ctx.source, forward_again(ctx.source), ctx.entries, saved[:n], saved[n:])
+        return None, None, *[None] * n, *again.cotangents(gs, ctx.needs_input_grad[2 + n :])
+
+
+class Hidden(Function):
+    """0, as a function of a forward's arguments: its derivative is an error if the context hides what depends on them."""
+
+    _finds_kept = False
+
+    @staticmethod
+    def forward(ctx: Any, source: FunctionCtx, *tensors: Any) -> Any:
+        ctx.source = source
+        ctx.save_for_backward(*tensors)
+        return fixed(arrays.zeros((), arrays.float32))
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        again = rerun.Rerun(ctx.source, forward_again(ctx.source), [], [], ctx.saved_tensors)
+        again.check_hidden(ctx.needs_input_grad[1:])
+        return None, *[None] * len(ctx.saved_tensors)
+
+
+def forward_again(source: FunctionCtx) -> Callable[[list[Any]], FunctionCtx]:
+    """A function that runs a forward on other tensors and gives the context."""
+    cls = source._forward_cls
+
+    def forward(tensors: list[Any]) -> FunctionCtx:
+        args = list(source._rest)
+        for i, t in zip(source._tensors, tensors, strict=True):
+            args[i] = t
+        again: FunctionCtx = cls._backward_cls()
+        again.needs_input_grad = source.needs_input_grad
+        again._start = next_slot()
+        run_forward(cls, again, args)
+        return again
+
+    return forward
+
+
 class Vmapped(Function):
     """Another Function over a batch: its methods run on batched tensors."""
+
+    _finds_kept = False
 
     @staticmethod
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
@@ -780,6 +931,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         return refused(tape, tuple(sorted(sources)), outputs)
 
+    wrapper.is_once_differentiable = True  # type: ignore[attr-defined]
     return wrapper
 
 

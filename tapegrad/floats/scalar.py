@@ -17,7 +17,7 @@ from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, SCALAR, TABLE, Op
 from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
-from ..core.state import ANOMALY, TAPE
+from ..core.state import ANOMALY, TAPE, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import ReplayKind, add_recorded, arrays
 from .functions import ERRORS, FLOAT_XP, FUNCTIONS, Values
@@ -248,9 +248,15 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
     return recorded if replay.record else raw_binary if op.arity == 2 else raw_unary
 
 
-def diff_input(t: Any, recorded: bool) -> Any:
-    """A scalar under a new slot: of its own, or on the tape if it is tracked."""
-    return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())
+def diff_input(t: Any) -> Any:
+    """A scalar under a new slot: of its own, or on the tape if it is tracked, whatever the mode."""
+    if not t._s:
+        return scalar(peek_data(t), -next_slot())
+    previous = set_recording(True)
+    try:
+        return t * 1.0
+    finally:
+        restore_recording(previous)
 
 
 def vjp(outputs: list[Any], target: int, floor: int) -> float | None:

@@ -15,6 +15,7 @@ from ..core.record import Box
 from ..functions import shape
 from ..functions.joining import cat, stack
 from ..levels.draws import SampleLoop
+from ..levels.level import write_back
 from ..levels.vmap import Batch, NeedLoop
 from . import tree
 from .reverse import common_class, converted, operand_of
@@ -51,7 +52,7 @@ def vmap(
 
     Raises:
         ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
-            batch sizes that differ or are 0, or for an output that is not a tensor.
+            batch sizes that differ, or for an output that is not a tensor.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -59,6 +60,11 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     name = getattr(func, "__name__", repr(func))
+    if not all([d is None or isinstance(d, int) for d in tree.flatten(out_dims)[0]]):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
 
     @functools.wraps(func, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +77,7 @@ def vmap(
         step = chunk_size or n
         parts = []
         with contextlib.nullcontext() if step >= n else SampleLoop(randomness) as loop:
-            for i in range(0, n, step):
+            for i in range(0, n, step) if n else (0,):
                 if loop is not None:
                     loop.restart()
                 part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
@@ -118,8 +124,6 @@ def batch_size(sizes: list[int], in_dims: Any) -> int:
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
             "dimension"
         )
-    if not sizes[0]:
-        raise ValueError(f"vmap: the mapped dimension has size 0; f would never be called (in_dims={in_dims})")
     return sizes[0]
 
 
@@ -138,17 +142,17 @@ def run_batch(
     try:
         with level:
             lifted = [level.wrap(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
-            args = tree.unflatten(spec, lifted)
-            del lifted
-            result = func(*args)
-            del args
+            result = func(*tree.unflatten(spec, lifted))
             if level.asked_at is not None:  # func caught the signal
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
             places = spread_out(out_dims, result, out_spec, name)
             del result
             outs = [stacked(level, y, d, name) for y, d in zip(outs, places, strict=True)]
+            writes = level.writes(leaves, lifted)
+            del lifted
             level.check_written()
+        write_back(writes)
         return outs, out_spec, places
     except NeedLoop as signal:
         if signal.level is not level:
@@ -158,6 +162,8 @@ def run_batch(
             raise  # an error of func itself, not a consequence of the signal
     level.roll_back()
     assert level.asked_at is not None
+    if not n:
+        raise errors.no_sample()
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
         return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
@@ -248,11 +254,13 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
 def spread(dims: Any, structure: Any) -> list[Any] | None:
     """One entry per leaf, from dims given as one int or nested like a prefix of the structure; None if they do not match."""
     children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
-    if not isinstance(dims, tuple | list | dict) or children is None:
+    if not isinstance(dims, tuple | list | dict):
         return [dims] * len(tree.flatten(structure)[0])
-    if isinstance(dims, dict) is not isinstance(structure, dict) or len(dims) != len(children[1]):
+    if children is None or len(dims) != len(children[1]):
         return None
-    if isinstance(dims, dict) and dims.keys() != structure.keys():
+    if type(dims) is not type(structure) and (type(dims) is not tuple or isinstance(structure, list | dict)):
+        return None
+    if isinstance(dims, dict) and isinstance(structure, dict) and dims.keys() != structure.keys():
         return None
     given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
     result: list[Any] = []
@@ -264,10 +272,29 @@ def spread(dims: Any, structure: Any) -> list[Any] | None:
     return result
 
 
+def alone(out_dims: Any, result: Any) -> bool:
+    """Whether a tuple of one dim stands for that of a single tensor."""
+    return isinstance(result, Box) and type(out_dims) is tuple and len(out_dims) == 1
+
+
+def holds_none(dims: Any, structure: Any) -> bool:
+    """Whether None stands where dims, nested like the structure, want a tensor."""
+    if structure is None or dims is None:
+        return dims is not None
+    if isinstance(structure, tree.LEAF_TYPES) or (children := tree.children_of(structure)) is None:
+        return False
+    if not isinstance(dims, tuple | list | dict):
+        return any([holds_none(dims, child) for child in children[1]])
+    given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
+    return any([holds_none(part, child) for part, child in zip(given, children[1], strict=True)])
+
+
 def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
     """The batch dimension of each leaf of the outputs."""
-    places = spread(out_dims, result)
-    if places is not None and all([d is None or isinstance(d, int) for d in places]):
+    places = spread(out_dims[0] if alone(out_dims, result) else out_dims, result)
+    if places is not None:
+        if holds_none(out_dims, result):
+            checked_output(None, name)
         return places
     raise ValueError(
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "

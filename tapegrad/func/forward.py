@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeVar, overload
 from .. import errors
 from ..core.record import Box
 from ..core.vjp import zeros_like
+from ..dtypes import is_inexact
 from ..levels.forward import Dual
+from ..levels.level import write_back
 from . import tree
 from .reverse import as_primal, common_class, converted, operand_of, split_aux
 
@@ -45,6 +47,8 @@ def jvp(
 ) -> tuple[Any, ...]:
     """Evaluate func at the primals and its derivative along the tangents, in one forward pass.
 
+    What func writes into its arguments goes to the primals; the tangents stay.
+
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
         primals: tensors, ndarrays, numbers, or nested containers of them.
@@ -72,31 +76,39 @@ def jvp(
             f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
             f"3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
         )
-    inputs = [as_primal(x) for x in xs]
+    inputs = moving_primals(xs)
     directions = [tangent_of(x, t) for x, t in zip(inputs, ts, strict=True)]
     with Dual() as level:
         duals = [level.wrap(x, t) for x, t in zip(inputs, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
-        del duals
         outputs, out_spec = tree.flatten(result)
+        if not outputs:
+            raise errors.empty_output(JVP, result)
         cls = common_class(xs)
         pairs = [parts(level, y, strict) for y in outputs]
         aux = tree.mapped(lambda a: level.unwrap(a)[0], aux) if has_aux else None
-        del result, outputs
+        writes = level.writes(inputs, duals)
+        del result, outputs, duals
         level.check_written()
+    write_back(writes)
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     tangent = tree.unflatten(out_spec, [converted(t, cls) for _, t in pairs])
     return (value, tangent, aux) if has_aux else (value, tangent)
+
+
+def moving_primals(leaves: list[Any]) -> list[Any]:
+    """The tensors that stand for leaves in forward mode."""
+    for x in leaves:
+        if isinstance(x, Box) and not is_inexact(x._d.dtype):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")  # type: ignore[attr-defined]
+    return [as_primal(x) for x in leaves]
 
 
 def tangent_of(x: Any, t: Any) -> Any:
     """A tangent as a tensor, checked to have its primal's shape, in its dtype."""
     t = operand_of(t)
     if t._d.shape != x._d.shape:
-        raise RuntimeError(
-            f"{JVP}: Expected tangents to have the shapes of their primals, got a tangent of shape {tuple(t._d.shape)} for "
-            f"a primal of shape {tuple(x._d.shape)}"
-        )
+        raise errors.tangent_size(x._d.shape, t._d.shape)
     return t if t._d.dtype == x._d.dtype else t.to(x.dtype)
 
 

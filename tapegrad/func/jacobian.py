@@ -15,11 +15,12 @@ from ..core.vjp import arrays, fixed_like, zeros_like
 from ..functions import shape
 from ..functions.joining import cat
 from ..levels.forward import Dual
+from ..levels.level import write_back
 from . import tree
 from .batch import run_batch
+from .forward import JVP, moving_primals
 from .reverse import (
     Inputs,
-    as_primal,
     checked_outputs,
     converted,
     parts_of,
@@ -169,12 +170,14 @@ def in_forward(
     """
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
-    inputs = [as_primal(x) for x in leaves]
+    inputs = moving_primals(leaves)
     refuse_complex(inputs, "jacfwd", "inputs")
     sizes = [x._d.size for x in inputs]
     n = sum(sizes)
     outer = LEVEL.get()
     values: list[Any] = []
+    writes: list[tuple[Any, Any]] = []
+    others, others_spec = tree.flatten(([a for i, a in enumerate(args) if i not in positions], kwargs))
     out_spec, aux = tree.LEAF, None
 
     def push(*tangents: Any) -> list[Any]:
@@ -182,16 +185,19 @@ def in_forward(
         here = LEVEL.get()
         with Dual(respects_no_grad and is_recording()) as level:
             duals = [level.wrap(x, t) for x, t in zip(inputs, tangents, strict=True)]
-            given = replaced(args, positions, regrouped(parts, duals))
-            del duals
-            result, aux = split_aux(func(*given, **kwargs), has_aux, "jacfwd(f, ...)")
-            del given
-            outputs, out_spec = checked_outputs(result)
-            refuse_complex(outputs, "jacfwd", "outputs")
+            fixed = [level.wrap(x, None) if isinstance(x, Box) else x for x in others]
+            rest, named = tree.unflatten(others_spec, fixed)
+            given = [rest.pop(0) if i not in positions else None for i in range(len(args))]
+            result, aux = split_aux(
+                func(*replaced(given, positions, regrouped(parts, duals)), **named), has_aux, "jacfwd(f, ...)"
+            )
+            outputs, out_spec = checked_outputs(result, JVP)
             aux = tree.mapped(lambda a: first_sample(level.unwrap(a)[0], here, outer), aux) if has_aux else None
             pairs = [level.unwrap(y) for y in outputs]
             values[:] = [zeros_like(y) for y in outputs]
-            del result, outputs
+            found = level.writes([*inputs, *others], [*duals, *fixed])
+            writes[:] = [(x, first_sample(value, here, outer)) for x, value in found]
+            del result, outputs, duals, fixed, rest, named
             level.check_written()
         return [zero if t is None else t for zero, (_, t) in zip(values, pairs, strict=True)]
 
@@ -207,6 +213,7 @@ def in_forward(
             block = shape.movedim(columns[start : start + size], 0, -1)
             row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *t._d.shape)), result_class(x)))
         rows.append(row)
+    write_back(writes)
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 
 

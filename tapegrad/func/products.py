@@ -7,17 +7,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, errors
 from ..core.level import LEVEL
 from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like
 from ..functions import create
 from ..levels.diff_inputs import DiffInputs
 from ..levels.forward import Linearize
+from ..levels.level import write_back
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
-from .reverse import as_primal, checked_outputs, common_class, converted, differentiate, vjp
+from .reverse import as_primal, checked_outputs, common_class, converted, differentiate, operand_of, vjp
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -87,11 +88,12 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
     with Linearize() as level:
         duals = [level.wrap(x, t) for x, t in zip(inputs, tangents.tensors, strict=True)]
         result = func(*tree.unflatten(spec, duals))
-        del duals
         outputs, out_spec = checked_outputs(result)
         pairs = [level.unwrap(y) for y in outputs]
+        writes = level.writes(inputs, duals)
+        del result, outputs, duals
         level.check_written()
-        del result, outputs
+    write_back(writes)
     cls = common_class(leaves)
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     moves = [t is not None and t._s != 0 for _, t in pairs]
@@ -107,13 +109,18 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
 
     def jvp_fn(*directions: Any) -> Any:
         given, got_spec = tree.flatten(directions)
+        cls = common_class([*leaves, *given])
         if got_spec != spec:
             raise RuntimeError(f"Expected the tangents {got_spec} to have the same argspec as the primals {spec}")
+        given = [operand_of(t) for t in given]
+        for i, (x, t) in enumerate(zip(inputs, given, strict=True)):
+            if t._d.shape != x._d.shape:
+                raise errors.linearized_tangent(i, t._d.shape, x._d.shape)
         vs = [tangent_of(x, t) for x, t in zip(inputs, given, strict=True)]
         got = iter(cotangents.vjp(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
         outs = [tensor(next(got)) if move else None for move in moves]
         outs = [create.zeros(**form) if t is None else t for t, form in zip(outs, forms, strict=True)]
-        return tree.unflatten(out_spec, [converted(t, common_class([*leaves, *given])) for t in outs])
+        return tree.unflatten(out_spec, [converted(t, cls) for t in outs])
 
     return value, jvp_fn
 

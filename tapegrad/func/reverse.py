@@ -73,7 +73,7 @@ class Inputs(DiffInputs):
     def of_float(cls, x: float) -> Inputs:
         """What Inputs([x]) gives outside of levels, in a quarter of the time."""
         self = cls.__new__(cls)
-        self.recorded, self.floor, self.level, self.leaves = is_recording(), next_slot(), None, [x]
+        self.floor, self.level, self.leaves = next_slot(), None, [x]
         self.tensors = [scalar(x, -next_slot())]
         self.slots = {self.tensors[0]._s}
         return self
@@ -114,7 +114,7 @@ class Inputs(DiffInputs):
 def common_class(leaves: list[Any]) -> type | None:
     """What outputs are converted to: None if a leaf is a tensor, float if all are numbers, else generic."""
     classes = {result_class(x) for x in leaves}
-    return None if None in classes else float if classes == {float} else np.generic
+    return None if None in classes or not classes else float if classes == {float} else np.generic
 
 
 def result_class(x: Any) -> type | None:
@@ -162,7 +162,7 @@ def chosen(argnums: Any, count: int) -> tuple[int, ...]:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
     positions = tuple([n % count for n in numbers])
     if len(set(positions)) < len(positions):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {positions}")
     return positions
 
 
@@ -357,14 +357,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     return (value, vjp_fn, tree.mapped(inputs.for_caller, aux)) if has_aux else (value, vjp_fn)
 
 
-def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:
+def checked_outputs(result: Any, api: str = VJP) -> tuple[list[Any], tree.Spec]:
     """Leaves, checked to be floating-point tensors, and structure of what the function returned."""
     outputs, spec = tree.flatten(result)
     if not outputs:
-        raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")
+        raise errors.empty_output(api, result)
     for y in outputs:
         if not isinstance(y, Box):
-            raise errors.not_tensor_output(VJP, type(y))
+            raise errors.not_tensor_output(api, type(y))
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"  # type: ignore[attr-defined]

@@ -112,9 +112,10 @@ def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
             members[attribute] = value
         yield
     finally:
-        for members, attribute, own, name, value in reversed(places):
+        for members, attribute, _, name, value in places:
             if members.get(attribute) is not value and name in given and isinstance(given, dict):
                 given[name] = members.get(attribute)
+        for members, attribute, own, _, _ in reversed(places):
             if own is ABSENT:
                 members.pop(attribute, None)
             else:

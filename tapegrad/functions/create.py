@@ -27,6 +27,7 @@ from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
 from .operands import SCALARS, as_constant, constant, filling, form_of
+from .shape import memory_order
 
 ALLOWED = "biufc"
 
@@ -570,10 +571,10 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
 def _like(make: Any, name: str) -> Any:
     def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         shape_of(input)
-        form = form_of(input._d)
+        form, batches = memory_of(input)
         order = "C" if 0 in form.strides else "K"
         values = make(form, dtype=None if dtype is None else dtypes.to_numpy(dtype), order=order)
-        return finish(values, requires_grad, home(input, device))
+        return finish(wrapped_at(values, batches) if batches else values, requires_grad, home(input, device))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
@@ -643,14 +644,37 @@ def random_seed(generator: Any = None) -> int:
     return int(generator_of(generator).random_ints((), np.int64))
 
 
-def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
-    """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
+def memory_of(t: Any) -> tuple[Any, list[Any]]:
+    """An array of a tensor's layout, and the vmaps whose samples stand side by side in it.
+
+    There are such where all samples may draw numbers of their own: in the order of their common memory, as in PyTorch.
+    """
+    batches = [] if t._st is None else draws.batches_of(t)
+    if batches and all([level.randomness == "different" for level in batches]):
+        return bottom(t), batches
+    return form_of(t._d), []
+
+
+def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None, target: Any = None) -> Any:
+    """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them.
+
+    Args:
+        target: the tensor that will be filled with them, for its layout in memory.
+    """
     g = generator_of(generator)
     levels = draws.register_draw(g) if draws.inside() else []
     full = (*[level.size for level in levels], *shape)
+    if levels and target is not None:
+        form, batches = memory_of(target)
+        make = permuted(make, memory_order(form)) if batches == levels else make
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
     return wrapped_at(array, levels)
+
+
+def permuted(make: Callable[..., Any], order: tuple[int, ...]) -> Callable[..., Any]:
+    """make(generator, shape) for numbers drawn in another order of the dimensions."""
+    return lambda g, full: make(g, tuple([full[d] for d in order])).transpose(np.argsort(order))
 
 
 def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
@@ -675,7 +699,8 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     for place in np.ndindex(array.shape[:shared]):
         if state is not None:
             g.set_state(state)
-        rows.append(make(g, np.array(array[place], order="C")))
+        part = array[place]
+        rows.append(make(g, np.array(part, order="C" if 0 in part.strides else "K")))
     result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
     result = result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim))
     return wrapped_at(arrays.beside(result, bottom(x)), levels)
@@ -689,10 +714,13 @@ def wrapped_at(array: Any, levels: list[Any]) -> Any:
     return t
 
 
-def draw(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+def draw(
+    method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, generator: Any = None, target: Any = None,
+    **kwargs: Any,
+) -> Any:  # fmt: skip
     """Numbers of a stream; complex ones take their parts in turn, normal ones with half the variance each."""
     if dtype.kind != "c":
-        return drawn(lambda g, full: getattr(g, method)(full, dtype, *args, **kwargs), shape, generator)
+        return drawn(lambda g, full: getattr(g, method)(full, dtype, *args, **kwargs), shape, generator, target)
     if method == "normal":
         mean, std = args or (0.0, 1.0)
         args = (mean, std / math.sqrt(2.0))
@@ -701,7 +729,7 @@ def draw(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, 
         parts = getattr(g, method)((*full, 2), np.empty(0, dtype).real.dtype, *args, **kwargs)
         return parts.view(dtype).reshape(full)
 
-    return drawn(make, shape, generator)
+    return drawn(make, shape, generator, target)
 
 
 @factory
@@ -755,8 +783,10 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     return finish(drawn(make, (n,), generator), requires_grad, device)
 
 
-def _drawn_like(input: Any, method: str, generator: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
-    made = getattr(empty_like(input, dtype=dtype, device=device), method)(generator=generator)
+def _drawn_like(
+    input: Any, method: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, *bounds: Any
+) -> Any:  # fmt: skip
+    made = getattr(empty_like(input, dtype=dtype, device=device), method)(*bounds, generator=generator)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -782,8 +812,11 @@ def randint_like(
     device: Any = None, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
-    settings = {"generator": generator, "dtype": dtype or dtypes.of(input._d.dtype), "device": home(input, device)}
-    return randint(*args, low=low, high=high, size=shape_of(input), requires_grad=requires_grad, **settings)
+    if high is None:
+        *args, high = args  # type: ignore[assignment]
+    if args:
+        (low,) = args
+    return _drawn_like(input, "random_", generator, dtype, device, requires_grad, low or 0, high)
 
 
 @factory

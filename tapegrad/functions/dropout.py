@@ -12,6 +12,7 @@ from ..core.modes import no_grad
 from ..core.warning import warn
 from ..dtypes import HALF
 from ..kernels.shape import shape_of
+from ..levels import draws
 from ..table import elementwise
 from . import create, shape
 from .activation import SELU_ALPHA, SELU_SCALE, applied
@@ -33,7 +34,8 @@ def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if channels:
         sizes = (*sizes[:2], *(1,) * (len(sizes) - 2))
-    if dtype in HALF or not (channels or (type(x._d) is np.ndarray and x._d.flags.c_contiguous)):
+    in_order = (type(x._d) is np.ndarray and x._d.flags.c_contiguous) or (x._st is not None and draws.batches_of(x))
+    if dtype in HALF or not (channels or in_order):
         with no_grad():  # in the order of x's memory, as PyTorch draws
             mask = create.empty(*sizes, dtype=x.dtype, device=x.device) if channels else create.empty_like(x)
             return mask.bernoulli_(1.0 - p).div_(divisor)

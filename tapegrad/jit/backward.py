@@ -123,6 +123,8 @@ def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any]
 class CompiledFunction(Function):
     """The entry of a compiled call on the caller's tape."""
 
+    _finds_kept = False
+
     @staticmethod
     def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
         ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden

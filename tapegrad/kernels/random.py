@@ -873,7 +873,8 @@ class Generator:
 
         As ``torch.multinomial`` (experiment against PyTorch 2.13 CPU). Without replacement, or for one
         sample: the positions of the largest ``weights / q``, in decreasing order, where ``q`` are exponential
-        values of the dtype of the weights. With replacement: the first position at which the normalised
+        values of the dtype of the weights, drawn in the order of their memory.
+        With replacement: the first position at which the normalised
         cumulative sum of the row, taken in that dtype (float32 for narrower types), reaches a float64
         uniform. Exact ties without replacement, as between zero weights, go to the lower index; PyTorch gives
         them no fixed order.
@@ -892,7 +893,9 @@ class Generator:
             rows = self._multinomial_replacing(np.atleast_2d(wide), num_samples)
             return rows.reshape(*weights.shape[:-1], num_samples)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            scores = (weights / self.exponential(weights.shape, dt)).astype(np.float64)
+            turned = weights.ndim == 2 and weights.strides[0] < weights.strides[1]
+            q = self.exponential(weights.shape[::-1], dt).T if turned else self.exponential(weights.shape, dt)
+            scores = (weights / q).astype(np.float64)
         order: Array
         if num_samples == 1:
             order = scores.argmax(axis=-1, keepdims=True)

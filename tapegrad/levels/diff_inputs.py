@@ -57,13 +57,11 @@ class DiffInputs:
     """Tensors under new slots in one layer.
 
     Attributes:
-        recorded: whether recording was on outside.
         floor: slots below it are older.
         tensors: the given tensors under their new slots.
     """
 
     def __init__(self, tensors: list[Any], level: Level | None) -> None:
-        self.recorded = is_recording()
         self.floor = next_slot()
         self.level = layer_of(level)
         self.tensors = [self._diff_input(synced(t)) for t in tensors]
@@ -72,11 +70,11 @@ class DiffInputs:
     def _diff_input(self, t: Any) -> Any:
         """A tensor of the same value and history under a new slot."""
         if type(t) is record.Scalar:
-            return scalar.diff_input(t, self.recorded)
+            return scalar.diff_input(t)
         level = level_of(t)
         if layer_of(level) is not self.level:
             return leaf_at(t, self.level)
-        slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and self.recorded else -next_slot()
+        slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s else -next_slot()
         if level is None or not level.shares_outer_layer:
             return relabelled(t, slot)
         return boxed(t._d, slot, LevelState(level, self._diff_input(t._st.primal), t._st.payload, t._st.slot_hooks))

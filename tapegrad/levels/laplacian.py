@@ -160,6 +160,8 @@ class ForwardLaplacian(Level):
         """Any op: twice the second Taylor coefficients along the directions, and the derivative along the Laplacians."""
         n = self.directions
         stacks = [None if t is None else whole(t, (n + 1, *x._d.shape)) for x, t in zip(primals, stacks, strict=True)]
+        ends = [None if t is None else TENSOR_XP.index(t, (n, Ellipsis)) for t in stacks]
+        slopes = tangents_of(op, primals, ends, outs, params, self.outer)
         with Batch(n, "same") as batch, Taylor(2) as level:
             curves = [
                 x if t is None else level.wrap_series([x, batch.wrap(gradient(t), True), None])
@@ -170,8 +172,6 @@ class ForwardLaplacian(Level):
                 [None if c is None else batch.physical(c) for c in (level.coefficient(y, 1), level.coefficient(y, 2))]
                 for y in (moved if op.outputs > 1 else (moved,))
             ]
-        ends = [None if t is None else TENSOR_XP.index(t, (n, Ellipsis)) for t in stacks]
-        slopes = tangents_of(op, primals, ends, outs, params, self.outer)
         found: list[Any] = []
         for y, (first, second), slope in zip(outs, orders, slopes, strict=True):
             if first is None and second is None and slope is None:

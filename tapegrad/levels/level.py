@@ -128,6 +128,11 @@ class Level:
                 t._d, t._s, t._st = array, slot, state
         self.clear()
 
+    def writes(self, originals: Sequence[Any], tensors: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """(original, new value) where a function wrote into one of the tensors that the level made of the originals."""
+        pairs = [(x, self.unwrap(t)[0]) for x, t in zip(originals, tensors, strict=True) if isinstance(x, Box)]
+        return [(x, value) for x, value in pairs if value is not x]
+
     def clear(self) -> None:
         """Drop what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
         self.blocks.clear()
@@ -169,6 +174,16 @@ class Level:
         """The payload of a detached tensor."""
         return None
 
+    def detached_primal(self, primal: Any) -> Any:
+        """The tensor below a detached tensor."""
+        return detached(primal)
+
+    def value_read(self, t: Any) -> None:
+        """The value of a tensor of this level leaves the library, as an array or a number."""
+        primal = self.unwrap(t)[0]
+        if (below := level_of(primal)) is not None:
+            below.value_read(primal)
+
     def merge_write(
         self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
     ) -> tuple[Any, Any, Any]:
@@ -197,6 +212,15 @@ class Level:
     def register(self, t: Any) -> None:
         """A tensor of this level was made; called where the level shares the layer around it."""
         raise NotImplementedError
+
+
+def write_back(writes: list[tuple[Any, Any]]) -> None:
+    """Give the caller's tensors what a function wrote into its arguments. To be called once the level is closed."""
+    for x, value in writes:
+        if x._d.shape == value._d.shape:
+            x.copy_(value)
+        else:
+            x.set_(value)
 
 
 def boxed(array: Any, slot: int, state: Any) -> Any:
@@ -428,7 +452,7 @@ def detached(t: Any) -> Any:
     if type(t._st) is not LevelState:
         return alias.detached(t)
     st = t._st
-    return st.level.wrap(detached(st.primal), st.level.detached_payload(st.payload))
+    return st.level.wrap(st.level.detached_primal(st.primal), st.level.detached_payload(st.payload))
 
 
 class Detach:

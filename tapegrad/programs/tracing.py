@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import record
+from ..core.level import level_of
 from ..core.record import running_trace
 from ..core.state import TRACE
 
@@ -23,6 +24,8 @@ class suspended:
 
 def reads(t: Any, what: str) -> None:
     """To be called before values leave the library."""
+    if t._st is not None and (level := level_of(t)) is not None:
+        level.value_read(t)
     if (trace := running_trace()) is not None:
         trace.reads(t, what)
 

@@ -11,7 +11,6 @@ from ..core import inplace as writes
 from ..core.op import TABLE
 from ..core.record import Box
 from ..functions import create
-from ..functions.operands import form_of
 from .access import memory_order, overwrite, part_of_tensor, raw
 
 if TYPE_CHECKING:
@@ -38,21 +37,21 @@ class Filling(Box):
         dtype = raw(self).dtype
         return self._drawn(
             method,
-            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
+            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator, self),
         )
 
     def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with uniform numbers in [from_, to)."""
         a = raw(self)
-        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
+        return self._drawn(
+            "uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator, target=self)
+        )
 
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with normal numbers of a mean and standard deviation."""
         a = raw(self)
-        dense = form_of(a).flags.c_contiguous
-        return self._drawn(
-            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
-        )
+        kind = {"generator": generator, "target": self, "contiguous": create.memory_of(self)[0].flags.c_contiguous}
+        return self._drawn("normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, **kind))
 
     def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to).
