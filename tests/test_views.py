@@ -318,10 +318,22 @@ def test_refused_on_a_view_of_a_leaf(write):
     expect_refusal(LEAF_VIEW, lambda: write(x[:2]), x)
 
 
-@writes
-def test_refused_on_an_expanded_tensor(write):
+@pytest.mark.parametrize("name", sorted(set(WRITES) - {"setitem"}))
+def test_refused_on_an_expanded_tensor(name):
     t = tg.ones(1, dtype=tg.float64)
-    expect_refusal(EXPANDED, lambda: write(t.expand(2)), t)
+    expect_refusal(EXPANDED, lambda: WRITES[name](t.expand(2)), t)
+
+
+def test_part_of_an_expanded_tensor_that_shows_no_element_twice_is_written():
+    x = leaf(1.0, 2.0)
+    a = x * 2.0
+    rows = a.expand(3, 2)
+    rows[0] = 5.0 * x[1]
+    rows[1, 0] = 7.0
+    assert rows.tolist() == [[7.0, 10.0]] * 3 and a.tolist() == [7.0, 10.0]
+    assert tg.autograd.grad(a.sum(), x)[0].tolist() == [0.0, 5.0]
+    expect_refusal(EXPANDED, lambda: rows.__setitem__(slice(2), 1.0), a)
+    expect_refusal(EXPANDED, lambda: rows.__setitem__((slice(None), 0), 1.0), a)
 
 
 @writes

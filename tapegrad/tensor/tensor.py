@@ -592,7 +592,7 @@ class Tensor(Filling, Protocols, TableMethods):
         if device is not None and (own := self.device) != device:
             moved = TABLE["transfer"].call(self, device, own)
         if target == self._d.dtype:
-            return self.clone() if copy and moved is self else moved
+            return record.set_grad_fn_name("ToCopyBackward0", self.clone()) if copy and moved is self else moved
         return TABLE["cast"].call(moved, target)  # type: ignore[no-any-return]
 
     @overload
@@ -915,8 +915,10 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
-        if self.ndim < 2:
-            raise errors.no_matrix_property("mT", self.ndim)
+        if self.ndim == 1:
+            raise errors.no_matrix_property("mT", 1)
+        if not self.ndim:
+            return self
         return shape.transpose(self, -2, -1)  # type: ignore[no-any-return]
 
     @property
@@ -924,13 +926,13 @@ class Tensor(Filling, Protocols, TableMethods):
         """Conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
             raise errors.not_a_matrix("H", self.ndim)
-        return shape.adjoint(self) if self.ndim else self
+        return shape.adjoint(self)  # type: ignore[no-any-return]
 
     @property
     def mH(self) -> Tensor:
         """The last two dimensions exchanged, complex values conjugated."""
-        if self.ndim < 2:
-            raise errors.no_matrix_property("mH", self.ndim)
+        if self.ndim == 1:
+            raise errors.no_matrix_property("mH", 1)
         return shape.adjoint(self)  # type: ignore[no-any-return]
 
     @property
