@@ -1,8 +1,4 @@
-"""Writing in place: where a value goes, and what becomes of the histories of the tensors that see it.
-
-A write into a view is recorded as one `overwrite` of the base that saves nothing but shapes, so it can be differentiated to
-any order.
-"""
+"""Writing in place: where a value goes, and what becomes of the histories of the tensors that see it."""
 
 from __future__ import annotations
 
@@ -42,7 +38,8 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
         if (
             type(a) is Alias
             and not t._d.flags.writeable
-            and not (is_jax_memory(a.store.root) and not a.store.external_memory)
+            # a block that a pending tensor was seen by is not written but left
+            and (a.store.external_memory or a.store.root.flags.owndata or type(a.store.root.base) is not memoryview)
         ):
             raise errors.inplace_read_only(name)
     if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
@@ -53,11 +50,6 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
                 shown = op.forward(shown, *params)
         if arrays.overlaps(shown):
             raise errors.inplace_expanded(name)
-
-
-def is_jax_memory(root: Any) -> bool:
-    """Whether a read-only block is what a pending tensor was seen by: it is not written but left."""
-    return not root.flags.owndata and type(root.base) is memoryview
 
 
 def target(t: Any) -> Any:
@@ -87,19 +79,21 @@ def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
         a.slot_hooks = union(a.slot_hooks, slot_hooks)
         if type(a) is Alias:
             a.hist.slot_hooks = union(a.hist.slot_hooks, slot_hooks)
-    if type(a) is not Alias:
+    if type(a) is not Alias or not a.hchain:
         t._s = slot or record_constant(t._d)
-    elif not a.hchain:
-        t._s = a.hist.slot = slot or record_constant(t._d)
-        a.hist.ver += 1
-        a.hver = a.hist.ver
+        if type(a) is Alias:
+            a.hist.slot = t._s
+            a.hist.ver += 1
+            a.hver = a.hist.ver
     else:
         hist = a.hist
         base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
         hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
         hist.ver += 1
-    if getattr(t, "_retains", 0):
-        retain(t)
+    for written in (t, a.hist.base()) if type(a) is Alias and a.hist.base is not None else (t,):
+        if getattr(written, "_retains", 0):
+            sync_only(written)
+            retain(written)
 
 
 def record_constant(value: Any) -> int:

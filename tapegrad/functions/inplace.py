@@ -8,11 +8,11 @@ from typing import Any
 
 from .. import errors
 from ..core import inplace as writes
-from ..core.alias import count_copy, has_level, slot_of
+from ..core.alias import Alias, count_copy, has_level, slot_from_base, slot_of
 from ..core.entry import unsaved_entry
 from ..core.op import Op
 from ..core.protocols import arrays, levels
-from ..core.record import Box, functional, getframe, user_frame
+from ..core.record import Box, functional, getframe, user_frame, wrap
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF
@@ -39,10 +39,30 @@ def run_in_place(
                 pass  # the general way below names the error
             else:
                 return t
-    result = function(t, *operands, **kwargs)
+    result = function(source_to_write(t) if recorded else t, *operands, **kwargs)
     if result is NotImplemented:
         raise errors.bad_operand(name, operands)
     return writes.assign(t, result, name)
+
+
+def slot_to_write(t: Any) -> int:
+    """The slot of the value that a recorded write into t reads.
+
+    That of a view starts at the base: hooks on the view's earlier version get nothing from the write, as in PyTorch.
+    """
+    a = t._st
+    hooked = type(a) is Alias and a.hchain and (a.slot_hooks is not None or current_tape().hook_refs)
+    return slot_from_base(a) if hooked else t._s
+
+
+def source_to_write(t: Any) -> Any:
+    """t under the slot of `slot_to_write`."""
+    slot = slot_to_write(t)
+    if slot == t._s:
+        return t
+    source, a = wrap(t._d, slot), t._st
+    source._st = Alias(a.store, a.chain, a.hist, a.hchain, a.slot_hooks)
+    return source
 
 
 def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
@@ -79,8 +99,8 @@ def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
         return t
     tape = current_tape()
     place = user_frame(getframe(1), tape)
-    s = next_slot()
-    tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
+    slot, s = slot_to_write(t), next_slot()
+    tape[s] = unsaved_entry(op.id, (slot, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
     writes.write_history(t, s, None if value._st is None else value._st.slot_hooks)
     if s > tape.limit:
         tape.due(s)

@@ -6,11 +6,12 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import Alias, Hist, alias_of, detached, has_level, of_block, sync_only
+from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync_only
 from ..core.protocols import arrays, levels
 from ..core.record import box, known, running_trace
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
+from ..functions.shared_views import of_block
 
 
 def export(t: Any) -> Any:

@@ -352,6 +352,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Whether no recorded operation made it."""
         if self._st is not None:
             alias.sync_only(self)
+            self._st.used(self)
         return self._s <= 0
 
     @property
@@ -359,6 +360,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """The recorded operation that made it; None for a leaf."""
         if self._st is not None:
             alias.sync_only(self)
+            self._st.used(self)
         return node.node_of(self._s) if self._s > 0 else None
 
     @property
@@ -419,7 +421,7 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def retains_grad(self) -> bool:
         """Whether retain_grad() was called on this computed tensor."""
-        return self._s > 0 and getattr(self, "_retains", 0) != 0
+        return getattr(self, "_retains", 0) != 0
 
     def register_hook(self, hook: Callable[[Any], Any]) -> node.Handle:
         """Call hook(grad) when this tensor's gradient is computed; what it returns, if not None, replaces the gradient."""
