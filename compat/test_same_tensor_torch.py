@@ -384,7 +384,7 @@ def tensor_of(lib, shape, kind):
 
 def outcome(lib, call, shape, kind):
     """What a call gives: None if it raises."""
-    _held, x = tensor_of(lib, shape, kind)
+    held, x = tensor_of(lib, shape, kind)
     try:
         y = call(lib, x)
     except Exception:
@@ -392,9 +392,9 @@ def outcome(lib, call, shape, kind):
     if isinstance(y, (tuple, list)):
         y = y[0]
     node = None if y.grad_fn is None else y.grad_fn.name()
-    found = (y is x, y.is_leaf, y.requires_grad)
+    found, view = (y is x, y.is_leaf, y.requires_grad), (y._is_view(), y._base is held)
     shares = y is x or written_through(lib, x, y)
-    return (*found, shares, node if shares else "")
+    return (*found, shares, *((*view, node) if shares else ()))
 
 
 def written_through(lib, x, y):
@@ -414,6 +414,8 @@ DIFFERENT = {
     **dict.fromkeys(("real()", "x.real", "imag", "x.imag"), SELECT),
     **dict.fromkeys(("x.view(dtype)",), "the history goes on here"),
     "copy": "the history goes on here",
+    **dict.fromkeys(("x.unsafe_chunk(1,)", "unsafe_chunk(1,)", "x.unsafe_split(3,)", "unsafe_split(3,)"), "views here"),
+    "x.share_memory_": "moves to other memory here, and is no view there",
     **dict.fromkeys(("F.relu{'inplace': True}", "F.hardtanh{'inplace': True}"), WRITTEN),
 }
 

@@ -27,6 +27,7 @@ from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
+from ..functions.inplace import check_writable
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
@@ -236,7 +237,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            inplace.check_writable(t, ctx.name(), True)
+            check_writable(t, ctx.name(), True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 

@@ -112,10 +112,11 @@ class Store:
 class Hist:
     """One gradient history: its base, the base's slot, a version that counts rewrites of it, hooks of what was written."""
 
-    __slots__ = ("base", "slot", "slot_hooks", "ver", "why")
+    __slots__ = ("base", "slot", "slot_hooks", "ver", "why", "writes")
 
-    def __init__(self, slot: int, why: str | None = None) -> None:
+    def __init__(self, slot: int, writes: list[int] | None = None, why: str | None = None) -> None:
         self.base: Callable[[], Any] | None = None  # a weak reference, once there is a view
+        self.writes = writes or [0]  # into the memory: one list for all histories that PyTorch gives one version counter
         self.slot_hooks: Any = None
         self.slot = slot
         self.ver = 0
@@ -204,7 +205,7 @@ def sync(t: Any) -> None:
     if a.hchain and a.slot_hooks is not None:
         return  # a write goes around the hooks of a view, even if its base is gone
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
-        # what the tape saved shows in the array's reference count
+        t._v = hist.writes[0]  # what the tape saved shows in the array's reference count
         t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
 
 
@@ -231,7 +232,7 @@ def alias_of(t: Any) -> Alias:
     store = Store(t._d)
     if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(held_already)
-    t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.slot_hooks)
+    t._st = a = Alias(store, (), Hist(t._s, [getattr(t, "_v", 0)]), (), None if a is None else a.slot_hooks)
     return a
 
 
@@ -267,15 +268,16 @@ def view(t: Any, op: Op, *params: Any) -> Any:
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     step = ((op, params),)
     slot = t._s
+    if not a.hchain and a.hist.base is None:
+        a.hist.base = weakref.ref(t)
     if slot:
         if not is_recording():
             v = wrap(r)
-            v._st = Alias(a.store, a.chain + step, Hist(0, "no_grad"), ())
+            v._st = Alias(a.store, a.chain + step, Hist(0, a.hist.writes, "no_grad"), ())
+            v._st.hist.base = a.hist.base
             return v
         a.used(t)
         slot = link(op, slot, t._d, r, params)
-    if not a.hchain and a.hist.base is None:
-        a.hist.base = weakref.ref(t)
     v = wrap(r, slot)
     v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.slot_hooks)
     return v
@@ -288,7 +290,7 @@ def detached(t: Any) -> Any:
     known(t)
     a = alias_of(t)
     v = wrap(t._d)
-    v._st = Alias(a.store, a.chain, Hist(0), ())
+    v._st = Alias(a.store, a.chain, Hist(0, a.hist.writes), ())
     return v
 
 

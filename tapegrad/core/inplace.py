@@ -15,42 +15,6 @@ from .slot_hooks import retain
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import next_slot
 
-OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
-
-
-def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
-    """Refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
-    a = t._st
-    levels.remember_value(t)
-    if type(a) is Alias:
-        sync_only(t)
-    if is_recording():
-        if t._s < 0:
-            raise errors.inplace_leaf(name)
-        if type(a) is Alias:
-            if a.hchain and a.hist.slot < 0:
-                raise errors.inplace_leaf_view(name)
-            if a.hist.why and tracked_operand:
-                raise errors.inplace_no_grad_view(name)
-    if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
-        if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
-            raise errors.inplace_expanded(name)
-        if (
-            type(a) is Alias
-            and not t._d.flags.writeable
-            # a block that a pending tensor was seen by is not written but left
-            and (a.store.external_memory or a.store.root.flags.owndata or type(a.store.root.base) is not memoryview)
-        ):
-            raise errors.inplace_read_only(name)
-    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
-        shown = t._d
-        if type(shown) is not record.ndarray:  # of other devices: what the views show of an array of NumPy
-            shown = record.asarray(a.store.root)
-            for op, params in a.chain:
-                shown = op.forward(shown, *params)
-        if arrays.overlaps(shown):
-            raise errors.inplace_expanded(name)
-
 
 def target(t: Any) -> Any:
     """The array to write into for real; None for a private tensor whose array something else holds."""

@@ -40,7 +40,7 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     known(t)
     a = alias_of(t)
     v = wrap(on_arrays(op, [t._d], params))
-    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
+    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0, a.hist.writes), ())
     return v
 
 
