@@ -502,6 +502,26 @@ def version_cases():
         w[0] = 3 * x[1]
         ((w * 2).sum() + v.sum()).backward()
 
+    def hook_on_a_view_that_a_function_writes(x, seen):
+        class Double(tg.autograd.Function):
+            @staticmethod
+            def forward(ctx, t):
+                ctx.mark_dirty(t)
+                return t.mul_(2)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        b = x.clone()
+        b.retain_grad()
+        v = b[:1]
+        v.register_hook(seen("v"))
+        Double.apply(v)
+        (b * 3).sum().backward()
+        assert x.grad.tolist() == [6.0, 3.0]
+        return b.grad
+
     def hook_on_the_node_of_a_view_that_is_written(x, seen):
         b = x.clone()
         v = b[:1]
@@ -554,6 +574,7 @@ def version_cases():
         hook_on_a_view_that_is_written: (None, [("v", [3.0])]),
         hook_on_a_view_whose_base_is_gone: (None, []),
         hooks_on_views_of_views: (None, []),
+        hook_on_a_view_that_a_function_writes: ([3.0, 3.0], []),
         hook_on_the_node_of_a_view_that_is_written: (None, [("node", [3.0])]),
         hook_on_a_base_before_and_after: (None, [("after", [5.0, 5.0]), ("before", [10.0, 5.0])]),
         hook_on_a_base_whose_views_live_on: (None, [("b", [5.0, 0.0])]),

@@ -27,7 +27,7 @@ from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
-from ..functions.inplace import check_writable
+from ..functions.inplace import check_writable, slot_to_write
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
@@ -109,6 +109,9 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
+        written = [boxes[i] for i in ctx._dirty]
+        if written:
+            slots = tuple([slot_to_write(t) if among(t, written) >= 0 else s for t, s in zip(tensors, slots, strict=True)])
         record(ctx, tape, tensors, slots, boxes)
     return tuple(boxes)
 
