@@ -564,6 +564,15 @@ def version_cases():
         y.sum().backward()
         return b.grad
 
+    def detached_in_place_and_a_leaf_again(x, seen):
+        b = x.clone()
+        v = b[:1]
+        b.retain_grad()
+        b.detach_().requires_grad_()
+        (b * 3).sum().backward()
+        assert b.retains_grad and v.requires_grad and x.grad is None
+        return b.grad
+
     return {
         base_retains_and_a_view_is_written: ([3.0, 3.0], []),
         base_retains_and_only_the_view_is_used: ([5.0, 0.0], []),
@@ -580,6 +589,7 @@ def version_cases():
         hook_on_a_base_whose_views_live_on: (None, [("b", [5.0, 0.0])]),
         retained_under_no_grad_and_detach: ([5.0, 5.0], []),
         detached_in_place: ([3.0, 3.0], []),
+        detached_in_place_and_a_leaf_again: ([3.0, 3.0], []),
     }
 
 

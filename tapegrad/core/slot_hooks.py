@@ -62,4 +62,5 @@ def retain(t: Any) -> None:
     if registered is not None:
         registered.retain = None
     t._retains = t._s
-    slot_hooks_of(t).retain = weakref.ref(t)
+    if t._s > 0:  # detached in place, it may have become a leaf
+        slot_hooks_of(t).retain = weakref.ref(t)
