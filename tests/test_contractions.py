@@ -70,11 +70,16 @@ def test_einsum_forms():
     assert tg.einsum(x, [..., 30], [..., 30]).tolist() == x.tolist()
 
 
-def test_result_has_memory_of_its_own():
-    x = tg.ones(2, 3)
-    for equation in ("ij->ij", "ij->ji"):
+def test_one_operand_without_sums_gives_a_view():
+    for equation, left in (("ij->ij", 0.0), ("ij->ji", 0.0), ("ii->i", 6.0)):
+        x = tg.ones(3, 3)
         tg.einsum(equation, x).zero_()
-        assert x.sum().item() == 6
+        assert x.sum().item() == left
+    x = tg.ones(3, 1)
+    tg.einsum("ij->i", x).zero_()
+    assert x.sum().item() == 3
+    x = tg.ones(2, 2, requires_grad=True)
+    assert tg.einsum("ij->ji", x).grad_fn.name() == "PermuteBackward0"
 
 
 def test_matrix_products_are_products_of_matrices():

@@ -421,3 +421,193 @@ def test_an_input_of_backward_that_retains_its_gradient_gets_it_once():
     h.grad = None
     (h * 3).sum().backward(inputs=[h, a], create_graph=True)
     assert (h.grad.tolist(), a.grad.tolist()) == ([3.0] * 3, [6.0] * 3)
+
+
+# ------------------------------------------------------------------------------------- versions of a tensor written in place
+
+
+def version_cases():
+    """What hooks saw, and the retained gradient, of small programs of views and writes; values as in PyTorch."""
+
+    def base_retains_and_a_view_is_written(x, seen):
+        b = x.clone()
+        b.retain_grad()
+        b[:1].mul_(2)
+        (b * 3).sum().backward()
+        return b.grad
+
+    def base_retains_and_only_the_view_is_used(x, seen):
+        b = x.clone()
+        b.retain_grad()
+        y, v = b * 3, b[:1]
+        v.mul_(2)
+        ((v * 5).sum() + y.sum()).backward()
+        return b.grad
+
+    def view_retains_and_is_used_before_the_write(x, seen):
+        b = x.clone()
+        v = b[:1]
+        v.retain_grad()
+        y = v * 3
+        b.mul_(2)
+        v.tolist()
+        y.sum().backward()
+        return v.grad
+
+    def view_retains_and_is_used_after_the_write(x, seen):
+        b = x.clone()
+        v = b[:1]
+        v.retain_grad()
+        y = v * 3
+        b.mul_(2)
+        ((v * 5).sum() + y.sum()).backward()
+        return v.grad
+
+    def view_retains_and_a_sibling_is_written(x, seen):
+        b = x.clone()
+        v = b[:1]
+        v.retain_grad()
+        b[:2].mul_(2)
+        (v * 5).sum().backward()
+        return v.grad
+
+    def view_retains_and_is_written(x, seen):
+        b = x.clone()
+        v = b.view(2, 1)
+        v.retain_grad()
+        v.mul_(2)
+        ((v * 5).sum() + b.sum()).backward()
+        return v.grad
+
+    def hook_on_a_view_that_is_written(x, seen):
+        b = x.clone()
+        v = b[:1]
+        v.register_hook(seen("v"))
+        y = v * 3
+        v.mul_(2)
+        ((b * 5).sum() + y.sum()).backward()
+
+    def hook_on_a_view_whose_base_is_gone(x, seen):
+        v = x.clone()[:1]
+        v.register_hook(seen("v"))
+        v.mul_(2)
+        (v * 5).sum().backward()
+
+    def hooks_on_views_of_views(x, seen):
+        b = x.clone()
+        v = b[:2]
+        w = v[:1]
+        w.register_hook(seen("w"))
+        v.register_hook(seen("v"))
+        w[0] = 3 * x[1]
+        ((w * 2).sum() + v.sum()).backward()
+
+    def hook_on_a_view_that_a_function_writes(x, seen):
+        class Double(tg.autograd.Function):
+            @staticmethod
+            def forward(ctx, t):
+                ctx.mark_dirty(t)
+                return t.mul_(2)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        b = x.clone()
+        b.retain_grad()
+        v = b[:1]
+        v.register_hook(seen("v"))
+        Double.apply(v)
+        (b * 3).sum().backward()
+        assert x.grad.tolist() == [6.0, 3.0]
+        return b.grad
+
+    def hook_on_the_node_of_a_view_that_is_written(x, seen):
+        b = x.clone()
+        v = b[:1]
+        node, see = v.grad_fn, seen("node")
+        node.register_prehook(lambda g: see(g[0]))
+        y = v * 3
+        v.mul_(2)
+        (b.sum() + y.sum()).backward()
+
+    def hook_on_a_base_before_and_after(x, seen):
+        b = x.clone()
+        b.register_hook(seen("before"))
+        b[:1].mul_(2)
+        b.register_hook(seen("after"))
+        (b * 5).sum().backward()
+
+    def hook_on_a_base_whose_views_live_on(x, seen):
+        b = x.clone()
+        v = b[:1]
+        b.mul_(2)
+        b.register_hook(seen("b"))
+        del b
+        (v * 5).sum().backward()
+
+    def retained_under_no_grad_and_detach(x, seen):
+        b = x.clone()
+        b.retain_grad()
+        with tg.no_grad():
+            b.mul_(2)
+        b.data.mul_(2)
+        (b * 5).sum().backward()
+        return b.grad
+
+    def detached_in_place(x, seen):
+        b = x.clone()
+        b.retain_grad()
+        y = b * 3
+        b.detach_()
+        assert b.retains_grad and b.is_leaf
+        y.sum().backward()
+        return b.grad
+
+    def detached_in_place_and_a_leaf_again(x, seen):
+        b = x.clone()
+        v = b[:1]
+        b.retain_grad()
+        b.detach_().requires_grad_()
+        (b * 3).sum().backward()
+        assert b.retains_grad and v.requires_grad and x.grad is None
+        return b.grad
+
+    return {
+        base_retains_and_a_view_is_written: ([3.0, 3.0], []),
+        base_retains_and_only_the_view_is_used: ([5.0, 0.0], []),
+        view_retains_and_is_used_before_the_write: ([3.0], []),
+        view_retains_and_is_used_after_the_write: ([5.0], []),
+        view_retains_and_a_sibling_is_written: ([5.0], []),
+        view_retains_and_is_written: ([[5.0], [5.0]], []),
+        hook_on_a_view_that_is_written: (None, [("v", [3.0])]),
+        hook_on_a_view_whose_base_is_gone: (None, []),
+        hooks_on_views_of_views: (None, []),
+        hook_on_a_view_that_a_function_writes: ([3.0, 3.0], []),
+        hook_on_the_node_of_a_view_that_is_written: (None, [("node", [3.0])]),
+        hook_on_a_base_before_and_after: (None, [("after", [5.0, 5.0]), ("before", [10.0, 5.0])]),
+        hook_on_a_base_whose_views_live_on: (None, [("b", [5.0, 0.0])]),
+        retained_under_no_grad_and_detach: ([5.0, 5.0], []),
+        detached_in_place: ([3.0, 3.0], []),
+        detached_in_place_and_a_leaf_again: ([3.0, 3.0], []),
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "expected", "log"), [pytest.param(p, *v, id=p.__name__) for p, v in version_cases().items()]
+)
+def test_hooks_and_retained_gradients_belong_to_a_version(program, expected, log):
+    seen = []
+    g = program(leaf(), lambda tag: lambda g: seen.append((tag, g.tolist())))
+    assert (None if g is None else g.tolist()) == expected
+    assert seen == log
+
+
+def test_prehook_of_the_node_of_a_write_keeps_the_gradient():
+    """Such a node adds the gradient of the value before that of the base."""
+    x = leaf()
+    b = x * 2
+    b[:1].fill_(b[1])
+    b.grad_fn.register_prehook(lambda g: None)
+    b.sum().backward()
+    assert x.grad.tolist() == [0.0, 4.0]

@@ -373,3 +373,89 @@ def test_numbers_in_a_row_fill_a_part_of_another_tensor():
     assert x.tolist() == [[1, 2, 1], [3, 4, 3]]
     with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
         x.resize_(2**40, 2**40)
+# -------------------------------------------------------------------------------------- the argument itself, as in PyTorch
+
+SAME = {
+    "flatten": lambda x: x.flatten(0, 0),
+    "Flatten": lambda x: tg.nn.Flatten()(x),
+    "broadcast_tensors": lambda x: tg.broadcast_tensors(x, x[0])[0],
+    "sum_to_size": lambda x: x.sum_to_size(x.shape),
+    "contiguous": lambda x: x.contiguous(),
+    "to": lambda x: x.to("cpu", tg.float32),
+    "float": lambda x: x.float(),
+    "positive": lambda x: +x,
+    "real": lambda x: x.real,
+    "conj": lambda x: x.conj(),
+    "atleast_2d": lambda x: tg.atleast_2d(x),
+    "Identity": lambda x: tg.nn.Identity()(x),
+    "Dropout in eval": lambda x: tg.nn.Dropout().eval()(x),
+    "Dropout(0)": lambda x: tg.nn.Dropout(0.0)(x),
+    "asarray": lambda x: tg.asarray(x, requires_grad=True),
+    "requires_grad_": lambda x: x.requires_grad_(),
+}
+VIEWS_OF_IT = {
+    "squeeze": lambda x: x.squeeze(),
+    "reshape": lambda x: x.reshape(x.shape),
+    "view": lambda x: x.view_as(x),
+    "expand": lambda x: x.expand(x.shape),
+    "broadcast_to": lambda x: tg.broadcast_to(x, x.shape),
+    "movedim": lambda x: x.movedim(0, 0),
+    "permute": lambda x: x.permute(0, 1),
+    "narrow": lambda x: x.narrow(0, 0, 2),
+    "chunk": lambda x: x.chunk(1)[0],
+    "index": lambda x: x[...],
+    "einsum": lambda x: tg.einsum("ij->ij", x),
+    "Unflatten": lambda x: tg.nn.Unflatten(1, (3,))(x),
+}
+COPIES_OF_IT = {
+    "clone": lambda x: x.clone(),
+    "to": lambda x: x.to(tg.float32, copy=True),
+    "repeat": lambda x: x.repeat(1, 1),
+    "cat": lambda x: tg.cat([x]),
+    "pad": lambda x: tg.nn.functional.pad(x, (0, 0), mode="reflect"),
+    "pixel_shuffle": lambda x: tg.pixel_shuffle(x[None], 1)[0],
+    "clamp": lambda x: x.clamp(-9, 9),
+}
+
+
+@pytest.mark.parametrize("call", SAME.values(), ids=SAME.keys())
+def test_argument_itself(call):
+    for x in (tg.ones(2, 3), tg.ones(2, 3, requires_grad=True), tg.ones(2, 3, requires_grad=True) * 2):
+        assert call(x) is x
+
+
+@pytest.mark.parametrize("call", VIEWS_OF_IT.values(), ids=VIEWS_OF_IT.keys())
+def test_new_view_of_the_argument(call):
+    x = tg.ones(2, 3, requires_grad=True)
+    y = call(x)
+    assert y is not x and not y.is_leaf
+    y.data.zero_()
+    assert not x.any()
+
+
+@pytest.mark.parametrize("call", COPIES_OF_IT.values(), ids=COPIES_OF_IT.keys())
+def test_copy_of_the_argument(call):
+    base = tg.ones(2, 3, requires_grad=True) * 2
+    for x in (base, base[...]):  # a view shares its memory with what a view op makes of it
+        y = call(x)
+        y.data.zero_()
+        assert x.all() and y.requires_grad
+
+
+def test_complex_number_transposed_is_conjugated():
+    z = tg.tensor(2.0 + 1.0j)
+    assert z.H.item() == z.mH.item() == z.adjoint().item() == 2.0 - 1.0j and z.mT is z
+    x = tg.tensor(2.0)
+    assert x.H is x and x.mH is x and x.mT is x and x.adjoint() is x
+
+
+def test_movedim_of_a_number():
+    assert tg.tensor(2.0, requires_grad=True).movedim(0, -1).grad_fn.name() == "AliasBackward0"
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        tg.tensor(2.0).movedim(0, 1)
+
+
+def test_as_strided_of_a_detached_view_shares_memory():
+    x = tg.arange(6.0).reshape(2, 3)
+    x.diagonal().detach().as_strided((2,), (1,), 1).fill_(-1.0)
+    assert x.tolist() == [[0.0, -1.0, -1.0], [3.0, 4.0, 5.0]]

@@ -318,10 +318,22 @@ def test_refused_on_a_view_of_a_leaf(write):
     expect_refusal(LEAF_VIEW, lambda: write(x[:2]), x)
 
 
-@writes
-def test_refused_on_an_expanded_tensor(write):
+@pytest.mark.parametrize("name", sorted(set(WRITES) - {"setitem"}))
+def test_refused_on_an_expanded_tensor(name):
     t = tg.ones(1, dtype=tg.float64)
-    expect_refusal(EXPANDED, lambda: write(t.expand(2)), t)
+    expect_refusal(EXPANDED, lambda: WRITES[name](t.expand(2)), t)
+
+
+def test_part_of_an_expanded_tensor_that_shows_no_element_twice_is_written():
+    x = leaf(1.0, 2.0)
+    a = x * 2.0
+    rows = a.expand(3, 2)
+    rows[0] = 5.0 * x[1]
+    rows[1, 0] = 7.0
+    assert rows.tolist() == [[7.0, 10.0]] * 3 and a.tolist() == [7.0, 10.0]
+    assert tg.autograd.grad(a.sum(), x)[0].tolist() == [0.0, 5.0]
+    expect_refusal(EXPANDED, lambda: rows.__setitem__(slice(2), 1.0), a)
+    expect_refusal(EXPANDED, lambda: rows.__setitem__((slice(None), 0), 1.0), a)
 
 
 @writes
@@ -753,3 +765,80 @@ def test_views_are_not_garbage_for_the_cyclic_collector():
         assert [r() for r in refs] == [None] * 3
     finally:
         gc.enable()
+
+
+# --------------------------------------------------------------------------------------------- versions, bases, and parts
+
+
+def test_version_counts_writes_in_place():
+    x = tg.zeros(3)
+    assert x._version == 0
+    x.add_(1.0)
+    v, d, apart = x[:2], x.detach(), x.data
+    assert (v._version, d._version, apart._version) == (1, 1, 0)
+    v.mul_(2.0)
+    d.zero_()
+    apart.mul_(3.0)
+    assert (x._version, v._version, d._version, apart._version) == (3, 3, 3, 1)
+    x[0] = 1.0
+    x[0] += 1.0
+    tg.add(x, 1.0, out=x)
+    tg.nn.ReLU(inplace=True)(x)
+    tg.nn.init.ones_(x)
+    assert x._version == 9
+    del v, d, apart
+    (x * 1.0).sum()
+    assert x._st is None and x._version == 9
+    x.numpy()[0] = 3.0
+    x.data = tg.ones(3)
+    tg.autograd.graph.increment_version(x)
+    assert x._version == 10 and x.clone()._version == 0
+
+
+def test_version_of_what_is_recorded_and_of_parameters():
+    y = tg.ones(2, 2, requires_grad=True) * 2.0
+    y.relu_()
+    y.t_()
+    y.detach_()
+    assert y._version == 2
+    p = tg.nn.Parameter(tg.ones(2))
+    for k, make in enumerate((tg.optim.SGD, tg.optim.Adam)):
+        p.grad = tg.ones(2)
+        make([p], 0.1).step()
+        assert p._version == k + 1
+
+
+def test_base_of_a_view():
+    b = tg.ones(4, requires_grad=True) * 2.0
+    v = b[:2]
+    assert v._base is b and v[:1]._base is b and v._is_view() and b.expand(2, 4)._base is b
+    assert b._base is None and b.detach()._base is None and v.data._base is None and not b._is_view()
+    with tg.no_grad():
+        assert b.view(2, 2)._base is b
+    del b
+    base = v._base
+    base.mul_(3.0)
+    assert base.tolist() == [6.0] * 4 and v.tolist() == [6.0] * 2 and v._base is base and base.requires_grad
+    t = tg.ones(2, 2).t_()
+    assert t._base is None and not t._is_view()
+
+
+def test_parts_of_complex_numbers_are_assigned():
+    w = leaf(1.0, 2.0)
+    z = tg.zeros(2, dtype=tg.complex128)
+    z.real = w
+    z.imag = 3.0 * w
+    assert z.tolist() == [1 + 3j, 2 + 6j]
+    assert tg.autograd.grad((z * z).real.sum(), w)[0].tolist() == [-16.0, -32.0]
+    z = tg.zeros(2, dtype=tg.complex64)
+    z.imag = 2.0
+    z.real = tg.ones(1)
+    assert z.tolist() == [1 + 2j] * 2
+    x = tg.zeros(2)
+    x.real = tg.tensor([3.0, 4.0])
+    assert x.tolist() == [3.0, 4.0]
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
+        x.imag = 1.0
+    with pytest.raises(TypeError, match="can't assign a NoneType to a torch.FloatTensor"):
+        z.real = None
+    expect_refusal(LEAF_VIEW, lambda: setattr(tg.ones(2, dtype=tg.complex64, requires_grad=True), "real", 1.0))

@@ -28,6 +28,7 @@ from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
 from ..func import tree
+from ..functions.inplace import check_writable, slot_to_write
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
@@ -142,6 +143,9 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
+        written = [boxes[i] for i in ctx._dirty]
+        if written:
+            slots = tuple([slot_to_write(t) if among(t, written) >= 0 else s for t, s in zip(tensors, slots, strict=True)])
         record(ctx, tape, tensors, slots, boxes)
     return tuple(boxes)
 
@@ -282,7 +286,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            inplace.check_writable(t, ctx.name(), True)
+            check_writable(t, ctx.name(), True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 

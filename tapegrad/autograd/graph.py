@@ -15,6 +15,7 @@ from ..core.hooks import MULTI, Task
 from ..core.leaves import leaf_of
 from ..core.record import Box
 from ..core.state import PACKING, TASK
+from ..functions.inplace import count_write
 from ..tensor.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
 from .packing import Packing
 
@@ -89,10 +90,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 
 
 def increment_version(tensor: Any) -> None:
-    """No effect: there are no version counters, since in-place writes never change saved tensors."""
+    """Count a write that was made behind the tensors' back: `_version` goes up. Gradients never depend on it."""
     for t in [tensor] if isinstance(tensor, Box) else tensor:
         if not isinstance(t, Box):
             raise TypeError(f"increment_version expects each element of the iterable to be a tensor, got {type(t).__name__}")
+        count_write(t)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -32,6 +32,7 @@ from .op import TABLE, Op
 from .protocols import arrays, levels
 from .record import TensorState, getframe, known, on_arrays, running_trace, user_frame, wrap
 from .refcount import REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
+from .slot_hooks import retain
 from .state import current_tape, is_recording
 from .tape import HEAVY, next_slot
 
@@ -109,11 +110,13 @@ class Store:
 
 
 class Hist:
-    """One gradient history: the slot of its base, a version that counts rewrites of it, hooks of what was written."""
+    """One gradient history: its base, the base's slot, a version that counts rewrites of it, hooks of what was written."""
 
-    __slots__ = ("slot", "slot_hooks", "ver", "why")
+    __slots__ = ("base", "slot", "slot_hooks", "ver", "why", "writes")
 
-    def __init__(self, slot: int, why: str | None = None) -> None:
+    def __init__(self, slot: int, writes: list[int] | None = None, why: str | None = None) -> None:
+        self.base: Callable[[], Any] | None = None  # a weak reference, once there is a view
+        self.writes = writes or [0]  # into the memory: one list for all histories that PyTorch gives one version counter
         self.slot_hooks: Any = None
         self.slot = slot
         self.ver = 0
@@ -151,6 +154,11 @@ class Alias(TensorState):
         if (trace := running_trace()) is not None:
             trace.same(saved, t._d)
         return saved
+
+    def used(self, t: Any) -> None:
+        """What t retains moves to its present version as that is recorded; as in PyTorch, looking at t does not move it."""
+        if t._s > 0 and getattr(t, "_retains", t._s) != t._s and is_recording():
+            retain(t)
 
     def view_of_result(self, t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
         """The result as a view, if it lies in the memory that t shares."""
@@ -191,19 +199,26 @@ def sync(t: Any) -> None:
         t._d = apply(a.chain, store.root)
         a.mver = store.ver
     if a.hver != hist.ver:
-        s = hist.slot
-        if s:
-            x = apply(a.chain[: len(a.chain) - len(a.hchain)], store.root)
-            for op, params in a.hchain:
-                y = on_arrays(op, [x], params)
-                s = link(op, s, x, y, params)
-                x = y
-        t._s = s
+        t._s = slot_from_base(a)
         a.hver = hist.ver
         a.slot_hooks = union(a.slot_hooks, hist.slot_hooks)
+    if a.hchain and a.slot_hooks is not None:
+        return  # a write goes around the hooks of a view, even if its base is gone
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
-        # what the tape saved shows in the array's reference count
+        t._v = hist.writes[0]  # what the tape saved shows in the array's reference count
         t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
+
+
+def slot_from_base(a: Alias) -> int:
+    """The slot of a view of the present base, recorded anew."""
+    s: int = a.hist.slot
+    if s:
+        x = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
+        for op, params in a.hchain:
+            y = on_arrays(op, [x], params)
+            s = link(op, s, x, y, params)
+            x = y
+    return s
 
 
 def alias_of(t: Any) -> Alias:
@@ -217,7 +232,7 @@ def alias_of(t: Any) -> Alias:
     store = Store(t._d)
     if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(held_already)
-    t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.slot_hooks)
+    t._st = a = Alias(store, (), Hist(t._s, [getattr(t, "_v", 0)]), (), None if a is None else a.slot_hooks)
     return a
 
 
@@ -253,11 +268,15 @@ def view(t: Any, op: Op, *params: Any) -> Any:
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     step = ((op, params),)
     slot = t._s
+    if not a.hchain and a.hist.base is None:
+        a.hist.base = weakref.ref(t)
     if slot:
         if not is_recording():
             v = wrap(r)
-            v._st = Alias(a.store, a.chain + step, Hist(0, "no_grad"), ())
+            v._st = Alias(a.store, a.chain + step, Hist(0, a.hist.writes, "no_grad"), ())
+            v._st.hist.base = a.hist.base
             return v
+        a.used(t)
         slot = link(op, slot, t._d, r, params)
     v = wrap(r, slot)
     v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.slot_hooks)
@@ -271,14 +290,7 @@ def detached(t: Any) -> Any:
     known(t)
     a = alias_of(t)
     v = wrap(t._d)
-    v._st = Alias(a.store, a.chain, Hist(0), ())
-    return v
-
-
-def of_block(store: Store) -> Any:
-    """A memory block as a tensor without history."""
-    v = wrap(store.root)
-    v._st = Alias(store, (), Hist(0), ())
+    v._st = Alias(a.store, a.chain, Hist(0, a.hist.writes), ())
     return v
 
 

@@ -152,6 +152,8 @@ def arguments_of(e: Any) -> tuple[int, ...]:
 
 
 def by_argument(slots: tuple[int, ...], added: list[tuple[int, Any]]) -> Grads:
-    """What a backward added, in the order of the arguments; None where it added nothing."""
-    rest = list(reversed(added))
-    return tuple([rest.pop()[1] if rest and rest[-1][0] == slot else None for slot in slots])
+    """What a backward added, in whatever order, in that of the arguments; None where it added nothing."""
+    rest: dict[int, list[Any]] = {}
+    for slot, g in reversed(added):
+        rest.setdefault(slot, []).append(g)
+    return tuple([rest[slot].pop() if rest.get(slot) else None for slot in slots])

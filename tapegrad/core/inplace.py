@@ -1,8 +1,4 @@
-"""Writing in place: where a value goes, and what becomes of the histories of the tensors that see it.
-
-A write into a view is recorded as one `overwrite` of the base that saves nothing but shapes, so it can be differentiated to
-any order.
-"""
+"""Writing in place: where a value goes, and what becomes of the histories of the tensors that see it."""
 
 from __future__ import annotations
 
@@ -18,46 +14,6 @@ from .record import TensorState, functional, getframe, known, running_trace, use
 from .slot_hooks import retain
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import next_slot
-
-OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
-
-
-def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
-    """Refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
-    a = t._st
-    levels.remember_value(t)
-    if type(a) is Alias:
-        sync_only(t)
-    if is_recording():
-        if t._s < 0:
-            raise errors.inplace_leaf(name)
-        if type(a) is Alias:
-            if a.hchain and a.hist.slot < 0:
-                raise errors.inplace_leaf_view(name)
-            if a.hist.why and tracked_operand:
-                raise errors.inplace_no_grad_view(name)
-    if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
-        if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
-            raise errors.inplace_expanded(name)
-        if (
-            type(a) is Alias
-            and not t._d.flags.writeable
-            and not (is_jax_memory(a.store.root) and not a.store.external_memory)
-        ):
-            raise errors.inplace_read_only(name)
-    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
-        shown = t._d
-        if type(shown) is not record.ndarray:  # of other devices: what the views show of an array of NumPy
-            shown = record.asarray(a.store.root)
-            for op, params in a.chain:
-                shown = op.forward(shown, *params)
-        if arrays.overlaps(shown):
-            raise errors.inplace_expanded(name)
-
-
-def is_jax_memory(root: Any) -> bool:
-    """Whether a read-only block is what a pending tensor was seen by: it is not written but left."""
-    return not root.flags.owndata and type(root.base) is memoryview
 
 
 def target(t: Any) -> Any:
@@ -87,19 +43,21 @@ def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
         a.slot_hooks = union(a.slot_hooks, slot_hooks)
         if type(a) is Alias:
             a.hist.slot_hooks = union(a.hist.slot_hooks, slot_hooks)
-    if type(a) is not Alias:
+    if type(a) is not Alias or not a.hchain:
         t._s = slot or record_constant(t._d)
-    elif not a.hchain:
-        t._s = a.hist.slot = slot or record_constant(t._d)
-        a.hist.ver += 1
-        a.hver = a.hist.ver
+        if type(a) is Alias:
+            a.hist.slot = t._s
+            a.hist.ver += 1
+            a.hver = a.hist.ver
     else:
         hist = a.hist
         base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
         hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
         hist.ver += 1
-    if getattr(t, "_retains", 0):
-        retain(t)
+    for written in (t, a.hist.base()) if type(a) is Alias and a.hist.base is not None else (t,):
+        if getattr(written, "_retains", 0):
+            sync_only(written)
+            retain(written)
 
 
 def record_constant(value: Any) -> int:

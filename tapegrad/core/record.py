@@ -151,6 +151,8 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
                 return levels.run(op, tensors, params)
             if t._st.slot_hooks is not None:
                 slot_hooks = t._st.slot_hooks if slot_hooks is None else slot_hooks | t._st.slot_hooks
+                if op.kind != "constant":
+                    t._st.used(t)
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
     slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
     tape = recording() if op.kind != "constant" and any(slots) else None
@@ -189,6 +191,7 @@ class TensorState:
 
     __slots__ = ("slot_hooks",)
     level: Any = None  # of a tensor inside a forward transform; see `level`
+    hist: Any = None  # of a tensor that shares memory; see `alias`
     run = staticmethod(slow)  # what a recording function turns to with such a tensor
 
     def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
@@ -198,6 +201,9 @@ class TensorState:
         """The array of such a tensor that the tape may keep."""
         known(t)
         return t._d
+
+    def used(self, t: Any) -> None:
+        """Called before a differentiable operation on such a tensor, where there are hooks."""
 
     def view_of_result(self, t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
         """The result of a linear op on such a tensor if it is a view, else None."""

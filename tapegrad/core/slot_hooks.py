@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from . import alias
 from .entry import is_released
 from .record import TensorState
 from .refcount import REFS_UNREAD_SLOT, getrefcount
@@ -36,27 +35,32 @@ def slot_hooks_of(t: Any) -> SlotHooks:
     home = hit[0]
     ref = home.hook_refs.get(t._s)
     registered = ref() if ref is not None else None
+    hist = None if t._st is None else t._st.hist
     if registered is None:
         registered = SlotHooks()
-        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (hist is not None and hist.slot is t._s)
         key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
         home.hook_refs[key] = weakref.ref(registered)
         if read:
             home.late_hooks[key] = registered
+    own = frozenset((registered,))
     if t._st is None:
-        t._st = TensorState(frozenset((registered,)))
+        t._st = TensorState(own)
     else:
-        t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
+        t._st.slot_hooks = own | (t._st.slot_hooks or own)
+    if hist is not None:  # for views that will be derived anew
+        hist.slot_hooks = own | (hist.slot_hooks or own)
     return registered
 
 
 def retain(t: Any) -> None:
-    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
+    """Keep the gradient that comes through t's present version in `.grad`; no longer that of an earlier one."""
     earlier = getattr(t, "_retains", 0)
     hit = find(earlier) if earlier else None
     ref = hit[0].hook_refs.get(earlier) if hit is not None else None
     registered = ref() if ref is not None else None
     if registered is not None:
         registered.retain = None
-    t._retains = alias.slot_of(t)
-    slot_hooks_of(t).retain = weakref.ref(t)
+    t._retains = t._s
+    if t._s > 0:  # detached in place, it may have become a leaf
+        slot_hooks_of(t).retain = weakref.ref(t)

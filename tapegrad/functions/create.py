@@ -304,7 +304,7 @@ def asarray(
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
         t = t.clone()
-    return t.detach().requires_grad_() if requires_grad and not t.requires_grad else t
+    return t.requires_grad_() if requires_grad else t
 
 
 class _Owner:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
-from ..kernels.shape import dim_of, shape_of
+from ..kernels.shape import _view, dim_of, shape_of
 from . import casting
 from .arguments import with_grad_fn_name
 from .operands import promoted, tensor, to_dtype
@@ -76,7 +76,10 @@ def einsum(equation: Any, *operands: Any) -> Any:
     if casting.OPEN and len(operands) > 1:
         operands = casting.lowered(*operands)
     xs = promoted([tensor(x) for x in operands])
-    return set_grad_fn_name("ViewBackward0", run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs))
+    steps = plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs]))
+    if len(xs) == 1 and not steps.preparations[0].summed:
+        return _shown(xs[0], steps.preparations[0], steps.order)
+    return set_grad_fn_name("ViewBackward0", run(steps, xs))
 
 
 def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -291,11 +294,16 @@ def run(p: Plan, operands: Sequence[Any]) -> Any:
         y = _arranged(xs[step.second], step.orders[1], step.shapes[1])
         xs.append(_reshaped(TABLE[step.op].call(x, y), step.shape))
     result = _arranged(xs[-1], p.order)
-    if p.contractions:
-        return result
-    if p.preparations[0].summed:
-        return result.contiguous()
-    return TABLE["clone"].call(result)  # of its own memory, like every other result
+    return result if p.contractions else result.contiguous()
+
+
+def _shown(x: Any, step: Preparation, order: tuple[int, ...]) -> Any:
+    """One operand without sums: a view, as in PyTorch."""
+    for a, b in step.diagonals:
+        x = _view(x, "diagonal", 0, a, b)
+    if step.shape is not None:
+        x = _view(x, "reshape", step.shape)
+    return _view(x, "permute", order)
 
 
 def _prepared(x: Any, step: Preparation) -> Any:

@@ -186,7 +186,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if (mask := _mask_of(x, index, v)) is not None:
         run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
-    key, _ = canonical(index, x._d.shape)
+    key, basic = canonical(index, x._d.shape)
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
         return
@@ -198,6 +198,9 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
+    if basic and not alias.has_level(x) and 0 in form_of(x._d).strides:  # the part may be writable where the whole is not
+        alias.view(x, TABLE["index"], key).copy_(v)
+        return
     write_index(x, key, v, TABLE["index_put"])
 
 

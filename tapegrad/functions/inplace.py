@@ -6,16 +6,67 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..core import inplace as writes
-from ..core.alias import count_copy, has_level, slot_of
+from ..core.alias import Alias, count_copy, has_level, slot_from_base, slot_of, sync_only
 from ..core.entry import unsaved_entry
 from ..core.op import Op
 from ..core.protocols import arrays, levels
-from ..core.record import Box, functional, getframe, user_frame
+from ..core.record import Box, functional, getframe, user_frame, wrap
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF
+
+OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
+
+
+def count_write(t: Any) -> None:
+    """Note a write in place for `Tensor._version`."""
+    a = t._st
+    if type(a) is Alias:
+        a.hist.writes[0] += 1
+    else:
+        t._v = getattr(t, "_v", 0) + 1
+
+
+def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
+    """Count a write; refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
+    a = t._st
+    levels.remember_value(t)
+    if type(a) is Alias:
+        sync_only(t)
+    if is_recording():
+        if t._s < 0:
+            raise errors.inplace_leaf(name)
+        if type(a) is Alias:
+            if a.hchain and a.hist.slot < 0:
+                raise errors.inplace_leaf_view(name)
+            if a.hist.why and tracked_operand:
+                raise errors.inplace_no_grad_view(name)
+    if type(t._d) is np.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
+        if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
+            raise errors.inplace_expanded(name)
+        if (
+            type(a) is Alias
+            and not t._d.flags.writeable
+            # a block that a pending tensor was seen by is not written but left
+            and (a.store.external_memory or a.store.root.flags.owndata or type(a.store.root.base) is not memoryview)
+        ):
+            raise errors.inplace_read_only(name)
+    if type(a) is not Alias:
+        t._v = getattr(t, "_v", 0) + 1
+        return
+    if any([op.name in OVERLAPPING for op, _ in a.chain]):
+        shown = t._d
+        if type(shown) is not np.ndarray:  # of other devices: what the views show of an array of NumPy
+            shown = np.asarray(a.store.root)
+            for op, params in a.chain:
+                shown = op.forward(shown, *params)
+        if arrays.overlaps(shown):
+            raise errors.inplace_expanded(name)
+    a.hist.writes[0] += 1
 
 
 def run_in_place(
@@ -27,7 +78,7 @@ def run_in_place(
     """
     slots = [slot_of(o) for o in (t, *operands, *kwargs.values()) if isinstance(o, Box)]
     recorded = is_recording() and any(slots)
-    writes.check_writable(t, name, recorded)
+    check_writable(t, name, recorded)
     direct = not recorded and not kwargs and op is not None and type(op.forward) is arrays.ufunc
     if direct and not functional(t._d) and plain_operands(t, operands):
         dst = writes.target(t)
@@ -39,10 +90,30 @@ def run_in_place(
                 pass  # the general way below names the error
             else:
                 return t
-    result = function(t, *operands, **kwargs)
+    result = function(source_to_write(t) if recorded else t, *operands, **kwargs)
     if result is NotImplemented:
         raise errors.bad_operand(name, operands)
     return writes.assign(t, result, name)
+
+
+def slot_to_write(t: Any) -> int:
+    """The slot of the value that a recorded write into t reads.
+
+    That of a view starts at the base: hooks on the view's earlier version get nothing from the write, as in PyTorch.
+    """
+    a = t._st
+    hooked = type(a) is Alias and a.hchain and (a.slot_hooks is not None or current_tape().hook_refs)
+    return slot_from_base(a) if hooked else t._s
+
+
+def source_to_write(t: Any) -> Any:
+    """t under the slot of `slot_to_write`."""
+    slot = slot_to_write(t)
+    if slot == t._s:
+        return t
+    source, a = wrap(t._d, slot), t._st
+    source._st = Alias(a.store, a.chain, a.hist, a.hchain, a.slot_hooks)
+    return source
 
 
 def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
@@ -61,7 +132,7 @@ def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
     """t[index] = value, or +=, in place: what a record of a write does. `index` is canonical, `value` of t's dtype."""
     value_slot = slot_of(value)
     recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
-    writes.check_writable(t, op.name, recorded)
+    check_writable(t, op.name, recorded)
     if has_level(t) or has_level(value):
         return levels.assign(t, op.call(t, value, index))
     if functional(t._d):
@@ -79,8 +150,8 @@ def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
         return t
     tape = current_tape()
     place = user_frame(getframe(1), tape)
-    s = next_slot()
-    tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
+    slot, s = slot_to_write(t), next_slot()
+    tape[s] = unsaved_entry(op.id, (slot, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
     writes.write_history(t, s, None if value._st is None else value._st.slot_hooks)
     if s > tape.limit:
         tape.due(s)

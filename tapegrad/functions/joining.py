@@ -104,7 +104,7 @@ def split(
     shape = shape_of(x)
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d = dim_of(dim, len(shape))
+    d, node = dim_of(dim, len(shape)), "SplitBackward0" if hasattr(s, "__index__") else "SplitWithSizesBackward0"
     if hasattr(s, "__index__"):
         s = operator.index(s)
         if s < 0:
@@ -124,7 +124,7 @@ def split(
     bounds = [0]
     for n in s:
         bounds.append(bounds[-1] + n)
-    return tuple([set_grad_fn_name("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
+    return tuple([set_grad_fn_name(node, _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
 
 
 @numpy_names
@@ -157,19 +157,20 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
 @numpy_names
 def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     """split(): in-place writes to its parts need no special care here."""
-    return split(input, split_size, dim)
+    return tuple([set_grad_fn_name("UnsafeSplitBackward0", part) for part in split(input, split_size, dim)])
 
 
 @numpy_names
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
     """split_with_sizes(): in-place writes to its parts need no special care here."""
-    return split(input, tuple(split_sizes), dim)
+    parts = split(input, tuple(split_sizes), dim)
+    return tuple([set_grad_fn_name("UnsafeSplitWithSizesBackward0", part) for part in parts])
 
 
 @numpy_names
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """chunk(): in-place writes to its parts need no special care here."""
-    return chunk(input, chunks, dim)
+    return tuple([set_grad_fn_name("UnsafeSplitBackward0", part) for part in chunk(input, chunks, dim)])
 
 
 @numpy_names
@@ -267,12 +268,17 @@ def atleast_2d(*tensors: Any) -> Any:
 
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
-    return _each(tensors, lambda x: x if len(shape_of(x)) > 2 else unsqueeze(_two_dims(x), -1))
+    return _each(tensors, _three_dims)
 
 
 def _two_dims(x: Any) -> Any:
     shape = shape_of(x)
     return x if len(shape) > 1 else unsqueeze(x, 0) if shape else reshape(x, (1, 1))
+
+
+def _three_dims(x: Any) -> Any:
+    shape = shape_of(x)
+    return x if len(shape) > 2 else unsqueeze(_two_dims(x), -1) if shape else reshape(x, (1, 1, 1))
 
 
 def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:

@@ -27,7 +27,7 @@ from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
 from .operands import tensor, to_dtype
-from .shape import constant_pad_nd, pad_widths
+from .shape import apart, constant_pad_nd, pad_widths
 
 ALIGNMENT = (
     "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
@@ -80,7 +80,9 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     for axis, (n, (before, after)) in enumerate(zip(shape, widths, strict=True)):
         if before or after:
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
-    if widths and x is not input:
+    if x is input:
+        x = TABLE["clone"].call(x)
+    if widths:
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
         set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
     return x
@@ -502,8 +504,8 @@ def _ends(n: int, align_corners: bool) -> Array:
 
 
 def _arranged(x: Any, shape: Sizes, dims: Sizes, result: Sizes) -> Any:
-    x = TABLE["permute"].call(TABLE["reshape"].call(x, shape), dims)
-    return TABLE["reshape"].call(x, result)
+    moved = TABLE["permute"].call(TABLE["reshape"].call(x, shape), dims)
+    return apart(TABLE["reshape"].call(moved, result), x)
 
 
 def _check_factor(name: str, argument: str, x: Any, factor: int) -> Sizes:

@@ -128,6 +128,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     start, end = dim_of(start_dim, len(shape)), dim_of(end_dim, len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if shape and start == end:
+        return x
     return reshape(x, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
@@ -160,7 +162,9 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     shape = shape_of(x)
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
     result = _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
-    return result if dim is None else set_grad_fn_name("SqueezeBackward1", result)
+    if dim is None:
+        return result
+    return set_grad_fn_name("SqueezeBackward1" if hasattr(dim, "__index__") else "SqueezeBackward2", result)
 
 
 @numpy_names
@@ -235,14 +239,14 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions moved from source to destination, the others in order."""
     x = tensor(input)
     rank = len(shape_of(x))
-    if not rank:
-        return _view(x, "permute", ())
     src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
     if len(src) != len(dst):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of "
             f"dims as destination ({list(dst)} dims)"
         )
+    if not rank:
+        return _view(x, "alias")
     order: list[int] = [d for d in range(rank) if d not in src]
     for place, d in sorted(zip(dst, src, strict=True)):
         order.insert(place, d)
@@ -297,7 +301,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(shape, shape_of(x))
         except ValueError:
             raise errors.broadcast_mismatch("broadcast_tensors", shape, shape_of(x)) from None
-    return tuple([expand(x, shape) for x in xs])
+    return tuple([x if x._d.shape == shape else expand(x, shape) for x in xs])
 
 
 def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
@@ -313,8 +317,13 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
+    return set_grad_fn_name("RepeatBackward0", apart(result, x))
+
+
+def apart(result: Any, x: Any) -> Any:
+    """What was made of x; a copy where it shares x's memory."""
     shares = isinstance(x._d, np.ndarray) and np.may_share_memory(result._d, x._d)
-    return set_grad_fn_name("RepeatBackward0", TABLE["clone"].call(result) if shares else result)
+    return TABLE["clone"].call(result) if shares else result
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
@@ -324,9 +333,11 @@ def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
-    if (shape != target or not target) and x._d.dtype.kind in "biu":
+    if target and shape == target:
+        return x
+    if x._d.dtype.kind in "biu":
         x = to_dtype(x, np.dtype(np.int64))
-    return TABLE["sum_to"].call(x, target)
+    return apart(TABLE["sum_to"].call(x, target), x)
 
 
 def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
@@ -518,7 +529,10 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     else:
         of_base, view_it = shared_views.view_of_base(x, TABLE["view_as_real"]), alias.view
         base = of_base._d
-    for part, y, shown in ((own, x, alias.view), (base, of_base, view_it)):
+    ways = [(own, x, alias.view), (base, of_base, view_it)]
+    if not x._s and type(x._st) is alias.Alias and root.dtype == own.dtype:
+        ways.append((root, shared_views.of_block(x._st.store), alias.view))
+    for part, y, shown in ways:
         order, begin = memory_order(part), offset_in(part, root, own.itemsize)[0]
         if part.transpose(order).flags.c_contiguous and offset >= begin and last - begin < part.size:
             return shown(y, TABLE["as_strided"], full, steps, offset - begin, order)
@@ -607,9 +621,9 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
 def adjoint(input: Any) -> Any:
     """The last two dimensions exchanged, complex values conjugated."""
     x = tensor(input)
-    if len(shape_of(x)) < 2:
-        raise errors.no_matrix_property("adjoint()", len(shape_of(x)))
-    turned = transpose(x, -2, -1)
+    if len(shape_of(x)) == 1:
+        raise errors.no_matrix_property("adjoint()", 1)
+    turned = transpose(x, -2, -1) if shape_of(x) else x
     return TABLE["conj"].call(turned) if x._d.dtype.kind == "c" else turned
 
 

@@ -40,12 +40,17 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     known(t)
     a = alias_of(t)
     v = wrap(on_arrays(op, [t._d], params))
-    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
+    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0, a.hist.writes), ())
     return v
+
+
+def of_block(store: Store) -> Any:
+    """A memory block as a tensor without history."""
+    t = wrap(store.root)
+    t._st = Alias(store, (), Hist(0), ())
+    return t
 
 
 def over_external_memory(array: Any) -> Any:
     """A tensor on memory that belongs to NumPy code."""
-    t = wrap(array)
-    t._st = Alias(Store(array, external_memory=True), (), Hist(0), ())
-    return t
+    return of_block(Store(array, external_memory=True))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core import alias, record
 from ..core.record import Box, box, peek_data
+from ..functions.shared_views import of_block
 from . import lower, pending
 
 jax_type = lower.jax_type
@@ -13,7 +14,7 @@ jax_type = lower.jax_type
 
 def view_of(t: Any, chain: Any, tracked: bool) -> Any:
     """A view of a tensor or memory block."""
-    v = t if tracked else alias.of_block(t) if type(t) is alias.Store else alias.detached(t)
+    v = t if tracked else of_block(t) if type(t) is alias.Store else alias.detached(t)
     for op, params in chain:
         v = alias.view(v, op, *params)
     return v

@@ -27,6 +27,7 @@ from ..core.state import is_recording
 from ..core.warning import warn
 from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
+from ..functions.inplace import check_writable, count_write
 from ..nn.module import typename
 from ..programs.tracing import suspended, touches
 from ..tensor.access import raw
@@ -104,7 +105,7 @@ def writable(t: Any) -> Any:
 
 def overwrite(t: Any, value: Any) -> None:
     """Write the value and history of a tensor into another, in place."""
-    inplace.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
+    check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
     inplace.assign(t, value, "step")
 
 
@@ -257,13 +258,15 @@ class Optimizer:
             groups = [[p for p in group["params"] if gradient_of(p) is not None] for group in self.param_groups]
             if recorded:
                 for p in [p for ready in groups for p in ready]:
-                    inplace.check_writable(p, "step", True)
+                    check_writable(p, "step", True)
             for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
                 if recorded or not self.elementwise or running_trace() is not None:
                     for p in ready:
                         self._step_on_tensors(p, group)
                 elif ready:
                     self._step_in_place(number, group, ready)
+                    for p in ready:
+                        count_write(p)
         return loss
 
     def start(self, group: Group) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import inplace as writes
 from ..core.op import TABLE
 from ..core.record import Box
 from ..functions import create
+from ..functions.inplace import check_writable
 from .access import memory_order, overwrite, part_of_tensor, raw
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Filling(Box):
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
-        writes.check_writable(self, name, False)
+        check_writable(self, name, False)
         a = raw(self)
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))

@@ -6,11 +6,40 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import Alias, Hist, alias_of, detached, has_level, of_block, sync_only
+from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync_only
 from ..core.protocols import arrays, levels
 from ..core.record import box, known, running_trace
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
+from ..functions.inplace import count_write
+from ..functions.shared_views import layers, of_block
+
+
+def version(t: Any) -> int:
+    """How often the tensor's memory was written in place."""
+    a = t._st
+    return a.hist.writes[0] if type(a) is Alias else getattr(t, "_v", 0)
+
+
+def base_of(t: Any) -> Any:
+    """The tensor of which t is a view, or None; it is made anew if it is gone."""
+    a = t._st
+    if type(a) is not Alias or a.hist.base is None:
+        return None
+    base = a.hist.base()
+    if base is None and a.hchain:
+        _, array, _ = layers(t)
+        base = box(array, a.hist.slot)
+        base._st = Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.slot_hooks)
+        a.hist.base = weakref.ref(base)
+    return None if base is t else base
+
+
+def without_version(t: Any) -> Any:
+    """A tensor that has just been made, with a version counter of its own."""
+    if type(t._st) is Alias:
+        t._st.hist.writes = [0]
+    return t
 
 
 def export(t: Any) -> Any:
@@ -40,7 +69,7 @@ def rebind(t: Any, v: Any) -> None:
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
     b = alias_of(v)
-    hist = Hist(t._s)
+    hist = Hist(t._s, [version(t)])
     t._d = v._d
     t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.slot_hooks)
     v._st = b
@@ -52,7 +81,7 @@ def become(t: Any, v: Any, name: str) -> Any:
     if is_recording() and t._s < 0:
         raise errors.inplace_leaf(name)
     if t._s < 0:  # a leaf under no_grad stays that leaf
-        v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s), ()), t._s
+        v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s, v._st.hist.writes), ()), t._s
     st = v._st
     while (looked_at := getattr(st, "base", None)) is not None:
         if looked_at[0] is t:  # views at a level: t is to look at what it was, not at itself
@@ -62,6 +91,7 @@ def become(t: Any, v: Any, name: str) -> Any:
             break
         st = looked_at[0]._st
     t._d, t._s, t._st = v._d, v._s, v._st
+    count_write(t)
     if getattr(t, "_retains", 0):
         retain(t)
     return t
@@ -73,7 +103,7 @@ def restart(t: Any, slot: int) -> None:
     a = t._st
     t._s = slot
     if type(a) is Alias:
-        t._st = Alias(a.store, a.chain, Hist(slot), (), a.slot_hooks)
+        t._st = Alias(a.store, a.chain, Hist(slot, a.hist.writes), (), a.slot_hooks)
 
 
 def whole_block(t: Any) -> Any:

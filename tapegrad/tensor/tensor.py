@@ -31,6 +31,7 @@ from ..functions import (
     shared_views,
 )  # fmt: skip
 from ..functions.arguments import given
+from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
@@ -301,6 +302,20 @@ class Tensor(Filling, Protocols, TableMethods):
     name = None
 
     @property
+    def _version(self) -> int:
+        """How often the memory was written in place: one count for a tensor, its views and what was detached from it."""
+        return memory.version(self)
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor of which it is a view, or None; None too if that is gone and no other view of it is left."""
+        return memory.base_of(self)  # type: ignore[no-any-return]
+
+    def _is_view(self) -> builtins.bool:
+        """Whether it is a view of another tensor, its `_base`."""
+        return self._base is not None
+
+    @property
     def output_nr(self) -> int:
         """Which output of its grad_fn it is."""
         return node.output_number(self._s) if self.grad_fn is not None else 0
@@ -353,6 +368,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Whether no recorded operation made it."""
         if self._st is not None:
             alias.sync_only(self)
+            self._st.used(self)
         return self._s <= 0
 
     @property
@@ -360,6 +376,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """The recorded operation that made it; None for a leaf."""
         if self._st is not None:
             alias.sync_only(self)
+            self._st.used(self)
         return node.node_of(self._s) if self._s > 0 else None
 
     @property
@@ -420,7 +437,7 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def retains_grad(self) -> bool:
         """Whether retain_grad() was called on this computed tensor."""
-        return self._s > 0 and getattr(self, "_retains", 0) != 0
+        return getattr(self, "_retains", 0) != 0
 
     def register_hook(self, hook: Callable[[Any], Any]) -> node.Handle:
         """Call hook(grad) when this tensor's gradient is computed; what it returns, if not None, replaces the gradient."""
@@ -438,8 +455,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def detach_(self) -> Tensor:
         """Forget the history of this tensor; returns itself."""
-        a = self._st
-        if type(a) is alias.Alias and a.hchain:
+        if type(self._st) is alias.Alias and self._st.hchain and self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         memory.restart(self, 0)
         return self
@@ -447,7 +463,7 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def data(self) -> Tensor:
         """The values, untracked, in the same memory."""
-        return alias.detached(self)  # type: ignore[no-any-return]
+        return memory.without_version(alias.detached(self))  # type: ignore[no-any-return]
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -593,7 +609,7 @@ class Tensor(Filling, Protocols, TableMethods):
         if device is not None and (own := self.device) != device:
             moved = TABLE["transfer"].call(self, device, own)
         if target == self._d.dtype:
-            return self.clone() if copy and moved is self else moved
+            return record.set_grad_fn_name("ToCopyBackward0", self.clone()) if copy and moved is self else moved
         return TABLE["cast"].call(moved, target)  # type: ignore[no-any-return]
 
     @overload
@@ -730,7 +746,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def resize_as_result_(self, result: Any) -> Tensor:
         """Take a result given by `out=`: its values, and its shape if that differs."""
-        writes.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
+        check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
             memory.rebind(self, result.to(self.dtype).detach())
             return self
@@ -743,7 +759,7 @@ class Tensor(Filling, Protocols, TableMethods):
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
         if record.functional(raw(self)) or record.functional(raw(source)):
             source = source.to(self.device)
-        writes.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
         if source._d.shape != self._d.shape:
@@ -805,7 +821,7 @@ class Tensor(Filling, Protocols, TableMethods):
         for other in others:
             if raw(other).dtype != raw(self).dtype:
                 raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
-        writes.check_writable(self, name, False)
+        check_writable(self, name, False)
         a = raw(self)
         arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
@@ -918,8 +934,10 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
-        if self.ndim < 2:
-            raise errors.no_matrix_property("mT", self.ndim)
+        if self.ndim == 1:
+            raise errors.no_matrix_property("mT", 1)
+        if not self.ndim:
+            return self
         return shape.transpose(self, -2, -1)  # type: ignore[no-any-return]
 
     @property
@@ -927,24 +945,39 @@ class Tensor(Filling, Protocols, TableMethods):
         """Conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
             raise errors.not_a_matrix("H", self.ndim)
-        return shape.adjoint(self) if self.ndim else self
+        return shape.adjoint(self)  # type: ignore[no-any-return]
 
     @property
     def mH(self) -> Tensor:
         """The last two dimensions exchanged, complex values conjugated."""
-        if self.ndim < 2:
-            raise errors.no_matrix_property("mH", self.ndim)
+        if self.ndim == 1:
+            raise errors.no_matrix_property("mH", 1)
         return shape.adjoint(self)  # type: ignore[no-any-return]
 
     @property
     def real(self) -> Tensor:
-        """Real part, a view."""
+        """Real part, a view; assigning to it writes into the tensor."""
         return complex_and_bits.real(self)  # type: ignore[no-any-return]
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        put_part(self.real, value)
 
     @property
     def imag(self) -> Tensor:
-        """Imaginary part, a view."""
+        """Imaginary part, a view; assigning to it writes into the tensor."""
         return complex_and_bits.imag(self)  # type: ignore[no-any-return]
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        put_part(self.imag, value)
+
+
+def put_part(part: Tensor, value: Any) -> None:
+    """Write a value assigned to the real or imaginary part."""
+    if not isinstance(value, Box | builtins.int | builtins.float | complex):
+        raise TypeError(f"can't assign a {type(value).__name__} to a {part.type()}")
+    part.copy_(value)
 
 
 def is_inference(input: Tensor) -> bool:
