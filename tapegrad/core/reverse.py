@@ -20,11 +20,11 @@ from . import record as recorder
 from . import vjp
 from .alias import union
 from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
-from .hooks import MULTI, Task, run_node
+from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from .plain_pass import Pass
+from .plain_pass import Pass, second_backward
 from .plain_pass import reach as reach
 from .record import Box, TensorState, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
@@ -60,6 +60,7 @@ class BackwardPass(Pass):
         required: slots that must be reached, in the caller's order; the error names the first that is not.
         floor: entries of slots below it are left out: none of them depends on the inputs.
         drop_unreferenced: without `retain`, drop the entries that nothing refers to, and leave the others usable.
+        runs_inputs: run the hooks of the inputs' own nodes.
     """
 
     def __init__(
@@ -71,15 +72,19 @@ class BackwardPass(Pass):
         required: list[int] | None = None,
         floor: int = 0,
         drop_unreferenced: bool = False,
+        runs_inputs: bool = False,
     ) -> None:
-        super().__init__(roots, current_tape(), floor)
+        released: list[int] = []
+        super().__init__(roots, current_tape(), floor, None if inputs is None else released)
         self.inputs, self.record, self.retain = inputs, record, retain
-        self.drop_unreferenced = drop_unreferenced
+        self.drop_unreferenced, self.runs_inputs = drop_unreferenced, runs_inputs
         self.required = required or []
         if inputs is None:
             self.order = sorted(self.found, reverse=True)
         else:
             self.order, self.need = leading_to(inputs, self.found)
+            if released and (needed := set(self.order).intersection(released)):
+                raise second_backward(self.found[max(needed)])
         self.keep = {s for s in inputs or () if s > 0}
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
@@ -132,7 +137,7 @@ class BackwardPass(Pass):
                 restore_recording(previous)
         self._check_used(result)
         if not self.retain:
-            self.release()
+            self.release(result)
         return result
 
     def _check_used(self, reached: Any) -> None:
@@ -175,6 +180,8 @@ class BackwardPass(Pass):
         for s in self.inputs:
             if s in cot:
                 got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
+        if self.runs_inputs:
+            run_hooks_alone(got, self.found, self.homes, self.tape)
         return got
 
     def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
@@ -220,7 +227,7 @@ class BackwardPass(Pass):
                     elif self.drop_unreferenced:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
-                        home[s] = consumed[s] = stub(e)
+                        home[s] = consumed[s] = stub(e, inputs_of(e))
                         drop_slot_hooks(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):

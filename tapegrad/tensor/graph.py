@@ -28,7 +28,7 @@ from ..core.entry import (
     saved_of,
     source_slot,
 )
-from ..core.hooks import Grads, NodeHooks, arguments_of
+from ..core.hooks import arguments_of
 from ..core.leaves import LEAVES, WATCHED_LEAVES, leaf_of
 from ..core.record import TensorState, wrap
 from ..core.saved import array_of
@@ -37,6 +37,7 @@ from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
+from .node_hooks import Grads, NodeHooks
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
 
@@ -222,17 +223,20 @@ class GradientEdge(NamedTuple):
     ownership_token: Node | None = None
 
 
-def tensor_at(edge: GradientEdge) -> Any:
-    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself."""
+def tensor_at(edge: GradientEdge, output: bool) -> Any:
+    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself.
+
+    An input may be at a released node, of which the shape is gone.
+    """
     slot, i = edge.node._slot, edge.output_nr
     if slot < 0:
         leaf = leaf_of(slot)
         return wrap(arrays.zeros((), arrays.float32), slot) if leaf is None else leaf
     hit = find(slot)
-    if hit is None or is_released(hit[1]):
+    if hit is None or (output and is_released(hit[1])):
         raise errors.second_backward(edge.node.name(), None if hit is None else line_of(hit[1]))
     entry = hit[1]
-    results = results_of(entry)
+    results = [((), arrays.float32)] * op_of(entry).outputs if is_released(entry) else results_of(entry)
     if not 0 <= i < op_of(entry).differentiable or not is_inexact(results[i][1]):
         raise errors.edge_output(edge.node.name(), i)
     shape, dtype = results[i]
