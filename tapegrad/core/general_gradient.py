@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
+from ..stack import is_deep, on_new_stack
 from .alias import save, sync_only
 from .leaves import WATCHED_LEAVES, alias_tensor, commit, run_leaf_hooks
-from .level import level_of
+from .level import LEVEL, level_of
 from .protocols import facade, levels
 from .record import Box, functional, wrap
 from .reverse import BackwardPass
 from .slot_hooks import retain as retain_grad
-from .state import TRANSFORMING, is_recording
+from .state import TASK, TRANSFORMING, is_recording
 from .vjp import arrays, fixed_like, zeros_like
 from .warning import warn
 
@@ -76,6 +77,11 @@ def seeds(function: str, outputs: list[Any], cotangents: list[Any], record: bool
     return roots
 
 
+def is_deeply_nested() -> bool:
+    """Whether passes run in hooks of passes, so deep that the next needs another stack; levels are known in one thread."""
+    return TASK.get() is not None and LEVEL.get() is None and is_deep()
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -84,6 +90,8 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """What `gradient.backward` leaves to be done in general."""
+    if is_deeply_nested():
+        return on_new_stack(backward, tensors, grad_tensors, retain_graph, create_graph, inputs)
     transforming = TRANSFORMING.get() is not None
     retain = transforming or (create_graph if retain_graph is None else retain_graph)
     create_graph = create_graph or transforming
@@ -167,6 +175,8 @@ def grad(
 def gradient(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:
+    if is_deeply_nested():
+        return on_new_stack(gradient, ys, wanted, gs, retain, record, unused_ok, materialize)
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
     finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()

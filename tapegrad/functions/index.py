@@ -115,9 +115,16 @@ def _plain(items: Index) -> Index | None:
 
 def _plain_slice(s: slice) -> slice:
     def plain(v: Any) -> Any:
-        return v if v is None or type(v) is int else operator.index(v)
+        try:
+            return v if v is None or type(v) is int else operator.index(v)
+        except TypeError:
+            text = "slice indices must be integers or None or have an __index__ method"
+            raise TypeError(f"{text}, but one is of type {type(v).__name__}: {s}") from None
 
-    return slice(plain(s.start), plain(s.stop), plain(s.step))
+    found = slice(plain(s.start), plain(s.stop), plain(s.step))
+    if found.step == 0:
+        raise ValueError(f"slice step cannot be zero. In indexing by {s}: leave the step out.")
+    return found
 
 
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
