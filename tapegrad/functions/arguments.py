@@ -95,13 +95,13 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def with_grad_fn_name(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_grad_fn_name(node: str) -> Callable[[F], F]:
     """For functions made of several ops: the node of the result, or of the first of several, gets the name of PyTorch's.
 
     Its inputs are then those of the function, not those of the last op.
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
@@ -109,7 +109,7 @@ def with_grad_fn_name(node: str) -> Callable[[Callable[..., Any]], Callable[...,
             record.set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before)
             return result
 
-        return call
+        return call  # type: ignore[return-value]
 
     return decorate
 
