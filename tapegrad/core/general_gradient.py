@@ -8,7 +8,7 @@ from typing import Any
 from .. import errors
 from ..stack import is_deep, on_new_stack
 from .alias import save, sync_only
-from .leaves import WATCHED_LEAVES, alias_tensor, commit, run_leaf_hooks
+from .leaves import alias_tensor, commit
 from .level import LEVEL, level_of
 from .protocols import facade, levels
 from .record import Box, functional, wrap
@@ -180,8 +180,6 @@ def gradient(
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
     finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
-    if WATCHED_LEAVES:
-        finals = run_leaf_hooks(finals, record)
     result: list[Any] = []
     for t in wanted:
         g = finals.get(t._s) if t._s else None
