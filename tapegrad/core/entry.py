@@ -210,8 +210,9 @@ def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -
 
 def stub(entry: Entry, slots: Sequence[int] | None) -> Entry:
     """What remains of an entry that is released: among other things the slots that it led to (None: not known)."""
-    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (grad_fn_name(entry),)
-    return (RELEASED, slots, *place_of(entry), entry[0], *rest)
+    code, at = entry[2:4] if type(entry[1]) is tuple else entry[3:5]
+    rest = () if dialect.current.node is None and type(BY_ID[entry[0]].display) is str else (grad_fn_name(entry),)
+    return (RELEASED, slots, code, at, entry[0], *rest)
 
 
 def failed(released: Entry) -> Entry:
