@@ -269,8 +269,8 @@ class BackwardPass(Pass):
             for a in WATCHED_LEAVES.intersection(inputs_of(self.found[s])):
                 last[a] = s + 0  # the order is from the newest to the oldest
         by_entry: dict[float, list[int]] = {}
-        for leaf_slot, s in last.items():
-            by_entry.setdefault(s, []).append(leaf_slot)
+        for leaf_slot, reader in last.items():
+            by_entry.setdefault(reader, []).append(leaf_slot)
         return by_entry
 
 
