@@ -26,7 +26,7 @@ else:
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
 LAYERS = [
-    {"dialect", "contexts"},
+    {"dialect", "contexts", "stack"},
     {"errors"},
     {"dtypes"},
     {"core"},

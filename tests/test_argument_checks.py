@@ -120,3 +120,29 @@ def test_requires_grad_is_a_bool():
     with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
         x.requires_grad = "x"
     assert not x.requires_grad
+
+
+def test_sequences_nest_no_deeper_than_arrays():
+    for wrap in (list, tuple):
+        data = 1.0
+        for _ in range(64):
+            data = wrap([data])
+        assert tg.tensor(data).dim() == 64
+        for deeper in (1, 63, 900):
+            for _ in range(deeper):
+                data = wrap([data])
+            for make in (tg.tensor, tg.as_tensor, tg.asarray):
+                with pytest.raises(ValueError, match=f"too many dimensions '{wrap.__name__}'"):
+                    make(data)
+
+
+def test_steps_of_slices():
+    x, y = tg.ones(12), tg.ones(3, 12)
+    for read in (lambda: x[1:9:0], lambda: x[::0], lambda: y[0, 9:1:0], lambda: y[..., ::0], lambda: y[tg.tensor([0]), ::0]):
+        with pytest.raises(ValueError, match=r"^slice step cannot be zero\. In indexing by slice"):
+            read()
+    with pytest.raises(ValueError, match="slice step cannot be zero"):
+        x[1:9:0] = 1.0
+    for bound in (1.5, "a", tg.ones(2)):
+        with pytest.raises(TypeError, match="slice indices must be integers or None or have an __index__ method"):
+            x[bound:]

@@ -404,8 +404,8 @@ def test_the_cost_does_not_grow_with_the_ambient_graph():
     visited = []
     reached = sys.modules["tapegrad.core.plain_pass"].reach
 
-    def counting(slots, tape, floor=0):
-        found = reached(slots, tape, floor)
+    def counting(slots, tape, floor=0, released=None):
+        found = reached(slots, tape, floor, released)
         visited.append(len(found[0]))
         return found
 

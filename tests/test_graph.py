@@ -471,3 +471,27 @@ def test_law_saved_tensors_hooks(name):
             return f(*xs)
 
     check_same_derivatives(name, hooked)
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("all", 0), ("any", 1)])
+@pytest.mark.parametrize("failing_first", [False, True])
+def test_a_hook_on_several_gradients_sees_those_before_a_failure(mode, calls, failing_first):
+    """Hooks of a leaf run as soon as its gradient is complete; `.grad` waits for the whole pass."""
+
+    class Failing(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            raise ZeroDivisionError
+
+    a, b = (tg.tensor(1.0, requires_grad=True) for _ in range(2))
+    count = []
+    tg.autograd.graph.register_multi_grad_hook((a, b), count.append, mode=mode)
+    below = Failing.apply(a)
+    y = below + b * 3 if failing_first else b * 3 + below
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    assert len(count) == calls and a.grad is None and b.grad is None

@@ -111,7 +111,7 @@ COUNTERPARTS = {
     "fft_c2c": lambda x, dims, inverse, norm: (jnp.fft.ifftn if inverse else jnp.fft.fftn)(x, axes=dims, norm=norm),
     "fft_r2c": lambda x, dim, norm: jnp.fft.rfft(x, axis=dim, norm=norm),
     "fft_c2r": lambda x, dim, n, norm: jnp.fft.irfft(x, n, axis=dim, norm=norm),
-    "max_dim": lambda x, dim, keepdim: jnp.max(x, axis=dim, keepdims=keepdim),
+    "max_dim": lambda x, dim, keepdim: jnp.max(x, axis=dim, keepdims=keepdim), "pair": lambda x, y: x,
     "min_dim": lambda x, dim, keepdim: jnp.min(x, axis=dim, keepdims=keepdim),
     "sort": lambda x, dim, descending, stable: jnp.sort(x, axis=dim, descending=descending, stable=stable),
     "cholesky": jnp.linalg.cholesky, "det": jnp.linalg.det, "eigvalsh": jnp.linalg.eigvalsh, "inverse": jnp.linalg.inv,

@@ -284,9 +284,10 @@ assert len(done) == 3
 class Twin:
     """Programs of recordings, drops, passes and sweeps on tensors beside a naive record of what must be on the tape.
 
-    `readers` maps each slot to the slots it reads; what a live tensor reaches must be there after a sweep, nothing else.
-    Entries of add save nothing; those of mul and sin do, and are released by a pass that does not retain. Slots are noted
-    as `s + 0`, an equal int that is not the tape's own, which would keep the entry.
+    `reads` maps each slot to the slots it reads; what a live tensor reaches must be there after a sweep, nothing else.
+    Entries of add save nothing; those of mul and sin do, and are released by a pass that does not retain, of which what
+    remains still reads what it read. Slots are noted as `s + 0`, an equal int that is not the tape's own, which would keep
+    the entry.
     """
 
     def __init__(self):
@@ -300,7 +301,7 @@ class Twin:
         """Learn a new entry from the tape itself: `inputs` is what the caller put in."""
         entry = tg.tape()[t._s]
         assert {s for s in inputs_of(entry) if s} == {u._s for u in inputs if u._s}
-        self.reads[t._s + 0] = {u._s + 0 for u in inputs if u._s > 0}
+        self.reads[t._s + 0] = {u._s + 0 for u in inputs if u._s}
 
     def pick(self, at):
         return self.pool[int(at * len(self.pool))]
@@ -327,22 +328,27 @@ class Twin:
             s = todo.pop()
             if s not in seen:
                 seen.add(s)
-                if s not in self.released:
-                    todo.extend(self.reads[s])
+                todo.extend(i for i in self.reads[s] if i > 0)
         return seen
 
-    def passes(self, a, retain):
+    def needed(self, y, inputs):
+        """The entries on a path from y to the inputs: those from which an entry is reached that reads one of the inputs."""
+        ends = {t._s for t in inputs}
+        return {s for s in self.reached([y._s]) if any(self.reads[i] & ends for i in self.reached([s]))}
+
+    def passes(self, a, b, retain):
         y = self.pick(a)
+        inputs = self.leaves if b < 0.4 else [self.pick((b - 0.4) / 0.6)]
         if y._s < 0:
             return
-        above = self.reached([y._s])
-        if above & self.released:
+        needed = self.needed(y, inputs)
+        if needed & self.released:
             with pytest.raises(RuntimeError, match=SECOND):
-                tg.autograd.grad(y, self.leaves, allow_unused=True)
+                tg.autograd.grad(y, inputs, allow_unused=True)
             return
-        tg.autograd.grad(y, self.leaves, retain_graph=retain, allow_unused=True)
+        tg.autograd.grad(y, inputs, retain_graph=retain, allow_unused=True)
         if not retain:
-            for s in above:
+            for s in needed:
                 entry = tg.tape().get(s)
                 if entry is not None and is_released(entry):
                     self.released.add(s + 0)
@@ -350,12 +356,12 @@ class Twin:
 
     def differentiate_recorded(self, a):
         y = self.pick(a)
-        if y._s < 0 or self.reached([y._s]) & self.released:
+        if y._s < 0 or self.needed(y, self.leaves) & self.released:
             return
         before = set(tg.tape())
         gradients = tg.autograd.grad(y, self.leaves, create_graph=True, allow_unused=True)
         for s in sorted(set(tg.tape()) - before):
-            self.reads[s + 0] = {i + 0 for i in inputs_of(tg.tape()[s]) if i > 0}
+            self.reads[s + 0] = {i + 0 for i in inputs_of(tg.tape()[s]) if i}
         self.pool.extend(g for g in gradients if g is not None and g._s > 0)
 
     def check(self):
@@ -369,7 +375,7 @@ class Twin:
         elif kind < 0.8:
             self.drop(choose.random())
         elif kind < 0.87:
-            self.passes(choose.random(), choose.random() < 0.5)
+            self.passes(choose.random(), choose.random(), choose.random() < 0.5)
         elif kind < 0.92 and len(tg.tape()) < 300:
             self.differentiate_recorded(choose.random())
         else:
@@ -405,9 +411,9 @@ def test_state_machine():
         def drop(self, a):
             self.twin.drop(a)
 
-        @rule(a=place, retain=st.booleans())
-        def passes(self, a, retain):
-            self.twin.passes(a, retain)
+        @rule(a=place, b=place, retain=st.booleans())
+        def passes(self, a, b, retain):
+            self.twin.passes(a, b, retain)
 
         @rule(a=place)
         def differentiate_recorded(self, a):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -190,7 +191,7 @@ class FunctionCtx:
         return other
 
     def _node(self, slot: int) -> Node:
-        return FunctionNode(slot, self)
+        return kind_of(self.name())(slot, self)
 
 
 def parts_of(slot: int, entry: Any) -> Parts:
@@ -235,3 +236,10 @@ class FunctionNode(Node):
 
     def __repr__(self) -> str:
         return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"
+
+
+@functools.cache
+def kind_of(name: str) -> type[FunctionNode]:
+    """The class of nodes of a name: type(fn).__name__ is "MyFunctionBackward"."""
+    own = {"__slots__": (), "__module__": "tapegrad.autograd.function", "__doc__": Node.__doc__}
+    return type(name, (FunctionNode,), own)

@@ -26,6 +26,7 @@ from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, is_recording, restore_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import add, arrays
+from ..dialect import Recorded
 from ..dtypes import is_inexact
 from ..func import tree
 from ..functions.inplace import check_writable, slot_to_write
@@ -607,9 +608,14 @@ def samples() -> Iterator[Sample]:
     yield Sample((x, y), (Call(Example, (wrap(x), wrap(y))),))
 
 
+def name_of_node(recorded: Recorded) -> str:
+    """ "MyFunctionBackward", as long as the entry has its context."""
+    return recorded.params[0].name() if recorded.params else "FunctionBackward"
+
+
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
-    jax="host", saves="args ans", outputs=2, params=("call",),
+    jax="host", saves="args ans", outputs=2, params=("call",), display=name_of_node,
     raw_backward=raw_backward, batch=batched, jvp=pushed, series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run

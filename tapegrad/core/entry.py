@@ -6,8 +6,8 @@ its lists; so they have no attributes, and this file alone names their positions
     plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
     general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
     output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index), then the context of a custom function
-    released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive; then the name of
-              its node, if that depends on more than the op
+    released  (RELEASED, slots it led to, code, instruction, number)  what remains of an entry whose tensor is still alive;
+              then the name of its node, if that depends on more than the op
 
 `number` is an op's `id` for the plain layout, `general` or `half` for the general one, `scalar` for a plain one of floats;
 PACKED is added where hooks packed what was saved. Fields that a rule does not read are None; `params` and `shape` (of the
@@ -21,7 +21,7 @@ in functions that run once an entry in a reverse pass (`vjp.Backward` and what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import dialect
@@ -98,7 +98,7 @@ def context_of(entry: Entry) -> Any:
 
 
 def op_of(entry: Entry) -> Any:
-    return BY_ID[entry[1] if entry[0] <= RELEASED else entry[0]]
+    return BY_ID[entry[4] if entry[0] <= RELEASED else entry[0]]
 
 
 def inputs_of(entry: Entry) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ def inputs_of(entry: Entry) -> tuple[int, ...]:
     if type(first) is tuple:
         return first
     if entry[0] <= RELEASED:
-        return ()
+        return tuple(first or ())
     return first, entry[2]
 
 
@@ -179,8 +179,8 @@ def line_at(code: Any, instruction: int) -> tuple[str, int]:
 
 def grad_fn_name(entry: Entry) -> str:
     """The name of an entry's node, for example "MulBackward0"."""
-    if entry[0] <= RELEASED and len(entry) > 4:
-        return entry[4]  # type: ignore[no-any-return]
+    if entry[0] <= RELEASED and len(entry) > 5:
+        return entry[5]  # type: ignore[no-any-return]
     own, name = dialect.current.node, op_of(entry).display
     if own is None and type(name) is str:
         return name
@@ -208,10 +208,11 @@ def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -
     return (number, *entry[1:5], *saved, answer, *entry[8:])
 
 
-def stub(entry: Entry) -> Entry:
-    """What remains of an entry that is released."""
-    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (grad_fn_name(entry),)
-    return (RELEASED, entry[0], *place_of(entry), *rest)
+def stub(entry: Entry, slots: Sequence[int] | None) -> Entry:
+    """What remains of an entry that is released: among other things the slots that it led to (None: not known)."""
+    code, at = entry[2:4] if type(entry[1]) is tuple else entry[3:5]
+    rest = () if dialect.current.node is None and type(BY_ID[entry[0]].display) is str else (grad_fn_name(entry),)
+    return (RELEASED, slots, code, at, entry[0], *rest)
 
 
 def failed(released: Entry) -> Entry:

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
+from ..stack import is_deep, on_new_stack
 from .alias import save, sync_only
-from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
-from .level import level_of
+from .leaves import alias_tensor, commit
+from .level import LEVEL, level_of
 from .protocols import facade, levels
 from .record import Box, functional, wrap
 from .reverse import BackwardPass
-from .state import TRANSFORMING, is_recording
+from .slot_hooks import retain as retain_grad
+from .state import TASK, TRANSFORMING, is_recording
 from .vjp import arrays, fixed_like, zeros_like
 from .warning import warn
 
@@ -25,17 +27,17 @@ def as_list(value: Any) -> list[Any]:
     return [value] if single else list(value)
 
 
-def tensor_of(function: str, value: Any) -> Any:
-    """The tensor that a gradient edge stands for; nothing else stands for one."""
+def tensor_of(function: str, value: Any, output: bool = False) -> Any:
+    """The tensor that a gradient edge stands for, as an output or an input; nothing else stands for one."""
     if not isinstance(value, facade.GradientEdge):
         raise errors.bad_input(function, type(value).__name__)
-    return facade.tensor_at(value)
+    return facade.tensor_at(value, output)
 
 
 def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
     if not isinstance(output, Box):
-        output = tensor_of("backward", output)
+        output = tensor_of("backward", output, True)
     sync_only(output) if output._st is not None else None
     if cotangent is not None and not isinstance(cotangent, Box):
         raise errors.cotangent_type(type(cotangent).__name__)
@@ -75,6 +77,11 @@ def seeds(function: str, outputs: list[Any], cotangents: list[Any], record: bool
     return roots
 
 
+def is_deeply_nested() -> bool:
+    """Whether passes run in hooks of passes, so deep that the next needs another stack; levels are known in one thread."""
+    return TASK.get() is not None and LEVEL.get() is None and is_deep()
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -83,6 +90,8 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """What `gradient.backward` leaves to be done in general."""
+    if is_deeply_nested():
+        return on_new_stack(backward, tensors, grad_tensors, retain_graph, create_graph, inputs)
     transforming = TRANSFORMING.get() is not None
     retain = transforming or (create_graph if retain_graph is None else retain_graph)
     create_graph = create_graph or transforming
@@ -93,14 +102,12 @@ def backward(
         wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
     roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
     slots = None if wanted is None else {t._s for t in wanted}
-    finals = BackwardPass(roots, slots, create_graph, retain).run()
-    if wanted is None:
-        commit(finals, create_graph)
-        return
+    backward_pass = BackwardPass(roots, slots, create_graph, retain, runs_inputs=True)
+    for t in wanted or ():
+        if t._s > 0:
+            retain_grad(t)
+    finals = backward_pass.run()
     commit({s: g for s, g in finals.items() if s < 0}, create_graph)
-    # a tensor that retains its gradient has it from the pass
-    inner = {id(t): t for t in wanted if t._s > 0 and t._s in finals and getattr(t, "_retains", 0) != t._s}
-    accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
@@ -168,11 +175,11 @@ def grad(
 def gradient(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:
+    if is_deeply_nested():
+        return on_new_stack(gradient, ys, wanted, gs, retain, record, unused_ok, materialize)
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
     finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
-    if WATCHED_LEAVES:
-        finals = run_leaf_hooks(finals, record)
     result: list[Any] = []
     for t in wanted:
         g = finals.get(t._s) if t._s else None

@@ -6,19 +6,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import Any
 
-from .. import errors
-from . import alias
-from .entry import inputs_of, is_general, op_of, results_of, shapes_of
-from .leaves import alias_tensor
-from .record import Box, wrap
+from .entry import inputs_of, is_general, is_output, op_of, output_index, results_of, shapes_of, source_slot
+from .record import Box
 from .slot_hooks import SlotHooks
 from .tape import Tape
 from .vjp import Backward, add, add_recorded
 
-Grads = tuple[Any, ...]
 MULTI: weakref.WeakSet[Any] = weakref.WeakSet()  # hooks on several tensors, which ask for `Task.runs`
 
 
@@ -60,78 +55,44 @@ class Separate(dict[int, Any]):
         self.added.append((slot, g))
 
 
-class NodeHooks:
-    """The hooks of one node, and its metadata."""
-
-    __slots__ = ("metadata", "post", "pre")
-
-    def __init__(self) -> None:
-        self.pre: dict[int, Callable[[Grads], Any]] = {}
-        self.post: dict[int, Callable[[Grads, Grads], Any]] = {}
-        self.metadata: dict[Any, Any] = {}
-
-    def before(self, grads: Grads) -> Grads:
-        """The gradients of the outputs as the prehooks return them; raw arrays or tensors, None where there is none."""
-        for hook in list(self.pre.values()):
-            given = shown(grads)
-            grads = replaced(hook, hook(given), given, grads)
-        return grads
-
-    def after(self, grad_inputs: Grads, grad_outputs: Grads) -> Grads:
-        """The gradients of the inputs as the hooks return them."""
-        outputs = shown(grad_outputs)
-        for hook in list(self.post.values()):
-            given = shown(grad_inputs)
-            grad_inputs = replaced(hook, hook(given, outputs), given, grad_inputs)
-        return grad_inputs
+def hooks_of(home: Tape, s: int) -> Any:
+    """The hooks of an entry's node, or None."""
+    ref = home.hook_refs.get(s)
+    registered: SlotHooks | None = ref() if ref is not None else None
+    return None if registered is None else registered.node
 
 
-def shown(grads: Grads) -> Grads:
-    """Gradients as hooks see them."""
-    return tuple([None if g is None else alias_tensor(g) if isinstance(g, Box) else wrap(g) for g in grads])
+def output_count(e: Any) -> int:
+    """Outputs of an entry's node: those that take part in gradients, of a custom function all."""
+    op = op_of(e)
+    return op.differentiable if op.differentiable < op.outputs else len(results_of(e))
 
 
-def replaced(hook: Any, result: Any, given: Grads, grads: Grads) -> Grads:
-    """What a hook returned, checked; None: what it was given, with what it wrote there in place."""
-    if result is None:
-        result = given
-    elif type(result) is not tuple:
-        raise errors.hook_tuple(type(result).__name__)
-    name = getattr(hook, "__name__", repr(hook))
-    if len(result) != len(grads):
-        raise errors.hook_count(name, len(result), len(grads))
-    return tuple([checked(name, new, old) for new, old in zip(result, grads, strict=True)])
-
-
-def checked(name: str, new: Any, old: Any) -> Any:
-    """One returned gradient, in the form of the old one."""
-    if new is None:
-        return None
-    if not isinstance(new, Box):
-        raise errors.hook_result(type(new).__name__)
-    if old is None:
-        raise errors.hook_replaces_none()
-    alias.slot_of(new)
-    was = old._d if isinstance(old, Box) else old
-    if new._d.shape != was.shape:
-        raise errors.hook_shape(name, new._d.shape, was.shape)
-    if new._d.dtype != was.dtype:
-        raise errors.hook_dtype(name, was.dtype, new._d.dtype)
-    return new if isinstance(old, Box) else alias.save(new)
+def run_hooks_alone(got: dict[int, Any], found: dict[int, Any], homes: dict[int, Tape], tape: Tape) -> None:
+    """The hooks of the nodes at which a pass ends, with the gradients there; `found` has those that it has not visited."""
+    grads: dict[int, dict[int, Any]] = {}
+    for s, g in got.items():
+        e = found.get(s)
+        if e is not None:
+            node, i = (source_slot(e), output_index(e)) if is_output(e) else (s, 0)
+            grads.setdefault(node, {})[i] = g
+    for s, by_output in grads.items():
+        hooks = hooks_of(homes.get(s, tape), s) if s in found else None
+        if hooks is not None:
+            given = hooks.before(tuple([by_output.get(i) for i in range(output_count(found[s]))]))
+            hooks.after((None,) * len(arguments_of(found[s])), given)
 
 
 def run_node(
     home: Tape, backward: Backward, e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]
 ) -> None:
     """An entry's backward between the hooks of its node."""
-    ref = home.hook_refs.get(s)
-    registered: SlotHooks | None = ref() if ref is not None else None
-    hooks = registered.node if registered is not None else None
+    hooks = hooks_of(home, s)
     if hooks is None:
         backward(e, s, g, cot, need, mutable_slots)
         return
     several = type(g) is dict  # by output
-    grads = hooks.before(tuple([g.get(i) for i in range(len(results_of(e)))]) if several else (g,))
+    grads = hooks.before(tuple([g.get(i) for i in range(output_count(e))]) if several else (g,))
     given = {i: v for i, v in enumerate(grads) if v is not None}
     taken = Separate()
     if given:
@@ -151,7 +112,7 @@ def arguments_of(e: Any) -> tuple[int, ...]:
     return slots[:arity] if arity > 0 else slots
 
 
-def by_argument(slots: tuple[int, ...], added: list[tuple[int, Any]]) -> Grads:
+def by_argument(slots: tuple[int, ...], added: list[tuple[int, Any]]) -> tuple[Any, ...]:
     """What a backward added, in whatever order, in that of the arguments; None where it added nothing."""
     rest: dict[int, list[Any]] = {}
     for slot, g in reversed(added):

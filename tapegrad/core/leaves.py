@@ -120,15 +120,13 @@ def mode_of_hooks(record: bool, gradients: Iterable[Any]) -> Iterator[None]:
         restore_recording(previous)
 
 
-def run_leaf_hooks(finals: dict[int, Any], record: bool, leaf: Callable[[int], Any] = leaf_of) -> dict[int, Any]:
-    """The gradients as the hooks of their leaves return them; `leaf` gives the leaf of a slot."""
-    if WATCHED_LEAVES.isdisjoint(finals):
-        return finals
-    with mode_of_hooks(record, finals.values()):
-        return {
-            s: run_hooks(getattr(leaf(s), "_hooks", None) or {}, g, record) if s in WATCHED_LEAVES else g
-            for s, g in finals.items()
-        }
+def run_leaf_hooks(leaf: Any, g: Any, record: bool) -> Any:
+    """The gradient as the hooks of its leaf return it."""
+    hooks = getattr(leaf, "_hooks", None)
+    if not hooks:
+        return g
+    with mode_of_hooks(record, [g]):
+        return run_hooks(hooks, g, record)
 
 
 def run_post_hooks(leaves: list[Any], record: bool) -> None:
@@ -153,9 +151,7 @@ def run_node_hooks(leaves: list[tuple[Any, Any]], record: bool) -> None:
 
 
 def commit(finals: dict[int, Any], record: bool) -> None:
-    """Add gradients to their leaves' `.grad`: all hooks first, so that one that raises leaves nothing half-done."""
-    if WATCHED_LEAVES:
-        finals = run_leaf_hooks(finals, record)
+    """Add gradients to their leaves' `.grad`: what can fail first, so that nothing is left half-done."""
     leaves = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
     noded = [(leaf, g) for leaf, g in leaves if getattr(leaf, "_node_hooks", None)] if WATCHED_LEAVES else []
     if noded:

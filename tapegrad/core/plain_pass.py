@@ -6,19 +6,25 @@ slots, so that the cotangent of each is complete when its turn comes. `reverse` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
-from .entry import FIRST, NUMBER, RELEASED, SECOND, grad_fn_name, has_failed, line_of, stub
+from .entry import FIRST, NUMBER, RELEASED, SECOND, grad_fn_name, has_failed, inputs_of, line_of, stub
 from .op import BY_ID
 from .plain_vjp import ReplayKind
 from .refcount import REFS_LISTED_SLOT, getrefcount
 from .tape import Tape, find
 
 
-def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
-    """Entries above the floor that the slots depend on, and the tapes of those that stand on another thread's tape."""
+def reach(
+    slots: Iterable[int], tape: Tape, floor: int = 0, released: list[int] | None = None
+) -> tuple[dict[int, Any], dict[int, Tape]]:
+    """Entries above the floor that the slots depend on, and the tapes of those that stand on another thread's tape.
+
+    The slots of released ones are added to `released`, or are an error.
+    """
     found: dict[int, Any] = {}
     homes: dict[int, Tape] = {}
     stack = [s for s in slots if s > floor]
@@ -34,7 +40,9 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
                 raise errors.second_backward(None)
             homes[s], e = hit
         if e[NUMBER] <= RELEASED:
-            raise errors.second_backward(grad_fn_name(e), line_of(e), failed=has_failed(e))
+            if released is None or e[FIRST] is None:
+                raise second_backward(e)
+            released.append(s)
         found[s] = e
         a = e[FIRST]
         if type(a) is int:
@@ -50,6 +58,10 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
     return found, homes
 
 
+def second_backward(released: Any) -> RuntimeError:
+    return errors.second_backward(grad_fn_name(released), line_of(released), failed=has_failed(released))
+
+
 class Pass:
     """One reverse pass from roots, pairs of slot and cotangent; `found` has the entries that they reach, by slot."""
 
@@ -59,9 +71,9 @@ class Pass:
     drop_unreferenced = False
     order: list[int]  # slots to visit, newest first
 
-    def __init__(self, roots: list[tuple[int, Any]], tape: Tape, floor: int = 0) -> None:
+    def __init__(self, roots: list[tuple[int, Any]], tape: Tape, floor: int = 0, released: list[int] | None = None) -> None:
         self.roots, self.tape = roots, tape
-        self.found, self.homes = reach([s for s, _ in roots], tape, floor)
+        self.found, self.homes = reach([s for s, _ in roots], tape, floor, released)
 
     def seed(self) -> dict[int, Any]:
         cot: dict[int, Any] = {}
@@ -98,9 +110,25 @@ class Pass:
     def finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
         return {s: g for s, g in cot.items() if s < 0}
 
-    def release(self) -> None:
-        """Let go of the entries that the pass visits."""
+    def trunk(self) -> float:
+        """The oldest of the first slots of a pass from one root to all leaves, each of which all its paths lead through."""
+        s = math.inf
+        if self.inputs is None and len(self.roots) == 1:
+            for s in self.order:
+                e = self.found[s]
+                if type(e[FIRST]) is tuple or e[SECOND]:
+                    break
+        return s + 0  # an equal int, not the same
+
+    def release(self, leaves: Iterable[int] = ()) -> None:
+        """Let go of the entries that the pass visits, which has led to the leaves.
+
+        What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk it refers to the
+        leaves and to what stays anyway: the tensor there is often the loss, alive until the next step.
+        """
         found, homes, tape = self.found, self.homes, self.tape
+        trunk = self.trunk()
+        ends: list[int] = []  # of the oldest stub of the trunk
         self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
             e = found.pop(s)
@@ -108,7 +136,12 @@ class Pass:
             home = homes.get(s, tape) if homes else tape
             if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
-            elif number >= 0 and not self.drop_unreferenced and not BY_ID[number].saves_nothing:
-                home[s] = stub(e)
+            elif not self.drop_unreferenced:
+                ends.append(s)
+                if number >= 0 and not BY_ID[number].saves_nothing:
+                    if s >= trunk:
+                        ends = []
+                    home[s] = stub(e, ends if s >= trunk else inputs_of(e))
             e = None
+        ends.extend(leaves)
         tape.sweep_after_backward()

@@ -125,8 +125,8 @@ class Facade(Protocol):
         """What an op runs on, of promoted dtypes; NotImplemented if an argument is no operand."""
 
     def stack(self, tensors: list[Any], /) -> Any: ...
-    def tensor_at(self, edge: Any, /) -> Any:
-        """A tensor that stands for a gradient edge where gradients are taken."""
+    def tensor_at(self, edge: Any, output: bool, /) -> Any:
+        """A tensor that stands for a gradient edge where gradients are taken: of an output, or by an input."""
 
     def first_tensor(self) -> object:
         """To be called when a first tensor is made."""

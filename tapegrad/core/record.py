@@ -48,7 +48,7 @@ def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
     With a slot from before the function ran, the node's inputs are the function's.
     """
     s = t._s
-    if s > 0 and recording() is not None:
+    if s > (before or 0) and recording() is not None:  # unless t is what the function was given
         tape = current_tape()  # saved-tensor hooks and checkpoints stand before it, and have packed the entry already
         entry = tape.get(s)
         if entry is not None and is_output(entry) and context_of(entry) is None:

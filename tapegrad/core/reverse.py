@@ -12,7 +12,8 @@ released as they are consumed.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import errors
@@ -20,11 +21,11 @@ from . import record as recorder
 from . import vjp
 from .alias import union
 from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
-from .hooks import MULTI, Task, run_node
-from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
+from .hooks import MULTI, Task, run_hooks_alone, run_node
+from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from .plain_pass import Pass
+from .plain_pass import Pass, second_backward
 from .plain_pass import reach as reach
 from .record import Box, TensorState, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
@@ -60,6 +61,7 @@ class BackwardPass(Pass):
         required: slots that must be reached, in the caller's order; the error names the first that is not.
         floor: entries of slots below it are left out: none of them depends on the inputs.
         drop_unreferenced: without `retain`, drop the entries that nothing refers to, and leave the others usable.
+        runs_inputs: run the hooks of the inputs' own nodes.
     """
 
     def __init__(
@@ -71,16 +73,21 @@ class BackwardPass(Pass):
         required: list[int] | None = None,
         floor: int = 0,
         drop_unreferenced: bool = False,
+        runs_inputs: bool = False,
     ) -> None:
-        super().__init__(roots, current_tape(), floor)
+        released: list[int] = []
+        super().__init__(roots, current_tape(), floor, None if inputs is None else released)
         self.inputs, self.record, self.retain = inputs, record, retain
-        self.drop_unreferenced = drop_unreferenced
+        self.drop_unreferenced, self.runs_inputs = drop_unreferenced, runs_inputs
         self.required = required or []
         if inputs is None:
             self.order = sorted(self.found, reverse=True)
         else:
             self.order, self.need = leading_to(inputs, self.found)
+            if released and (needed := set(self.order).intersection(released)):
+                raise second_backward(self.found[max(needed)])
         self.keep = {s for s in inputs or () if s > 0}
+        self.leaf_of: Callable[[int], Any] = leaf_of
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
     def _replays(self) -> tuple[ReplayKind, ReplayKind]:
@@ -132,7 +139,7 @@ class BackwardPass(Pass):
                 restore_recording(previous)
         self._check_used(result)
         if not self.retain:
-            self.release()
+            self.release(result)
         return result
 
     def _check_used(self, reached: Any) -> None:
@@ -175,19 +182,21 @@ class BackwardPass(Pass):
         for s in self.inputs:
             if s in cot:
                 got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
+        if self.runs_inputs:
+            run_hooks_alone(got, self.found, self.homes, self.tape)
         return got
 
     def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         cot = self.seed()
         task = Task(self._runs() if MULTI else set())
+        last_reader = self._last_readers()
         self.roots = []
         mutable_slots: set[int] = set()
         got: dict[int, Any] = {}
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
         consumed: dict[int, Any] = {}
-        last_reader = self._last_readers()
         order = self.order
         order.reverse()
         e: Any = None
@@ -220,12 +229,13 @@ class BackwardPass(Pass):
                     elif self.drop_unreferenced:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
-                        home[s] = consumed[s] = stub(e)
+                        home[s] = consumed[s] = stub(e, inputs_of(e))
                         drop_slot_hooks(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
-                    if leaf in cot and self.inputs is None:
-                        commit({leaf: cot.pop(leaf)}, self.record)
+                    self._complete(leaf, cot, task)
+            for leaf in last_reader.pop(math.inf, ()):
+                self._complete(leaf, cot, task)
             TASK.set(task)
             finals = self.finals(cot, got)
         except BaseException:
@@ -243,18 +253,24 @@ class BackwardPass(Pass):
             tape.sweep_after_backward()
         return finals
 
-    def _last_readers(self) -> dict[int, list[int]]:
-        """Oldest entry that reads each leaf with a post-accumulate hook: after it the leaf's gradient is complete."""
-        last: dict[int, int] = {}
-        for s, e in self.found.items():
-            for a in inputs_of(e):
-                if a < 0 and a in WATCHED_LEAVES:
-                    leaf = leaf_of(a)
-                    if leaf is not None and getattr(leaf, "_post_hooks", None):
-                        last[a] = min(s, last.get(a, s))
-        by_entry: dict[int, list[int]] = {}
-        for leaf_slot, s in last.items():
-            by_entry.setdefault(s, []).append(leaf_slot)
+    def _complete(self, slot: int, cot: dict[int, Any], task: Task) -> None:
+        """Run the hooks of a leaf whose gradient is complete, if it is wanted."""
+        if slot in cot and (self.inputs is None or slot in self.inputs):
+            TASK.set(task)
+            leaf = self.leaf_of(slot)
+            cot[slot] = run_leaf_hooks(leaf, cot[slot], self.record)
+            if self.inputs is None and getattr(leaf, "_post_hooks", None):
+                commit({slot: cot.pop(slot)}, self.record)
+
+    def _last_readers(self) -> dict[float, list[int]]:
+        """Leaves with hooks by the oldest entry that reads them, after which their gradient is complete; inf: by none."""
+        last: dict[int, float] = {s: math.inf for s, _ in self.roots if s in WATCHED_LEAVES}
+        for s in self.order:
+            for a in WATCHED_LEAVES.intersection(inputs_of(self.found[s])):
+                last[a] = s + 0  # the order is from the newest to the oldest
+        by_entry: dict[float, list[int]] = {}
+        for leaf_slot, reader in last.items():
+            by_entry.setdefault(reader, []).append(leaf_slot)
         return by_entry
 
 

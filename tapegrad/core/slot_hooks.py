@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from .entry import is_released
 from .record import TensorState
 from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .tape import find
@@ -30,7 +29,7 @@ class SlotHooks:
 def slot_hooks_of(t: Any) -> SlotHooks:
     """The hooks of a tracked non-leaf, made on demand."""
     hit = find(t._s)
-    if hit is None or is_released(hit[1]):
+    if hit is None:
         raise errors.second_backward(None)
     home = hit[0]
     ref = home.hook_refs.get(t._s)

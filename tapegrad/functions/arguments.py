@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from .. import errors
 from ..core import record
+from ..core.op import TABLE
 from ..core.tape import next_slot
 from ..core.warning import warn
 from ..kernels.reduce import Dims
@@ -94,18 +95,31 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def with_grad_fn_name(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has."""
+def with_grad_fn_name(node: str) -> Callable[[F], F]:
+    """For functions made of several ops: the node of the result, or of the first of several, gets the name of PyTorch's.
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    Its inputs are then those of the function, not those of the last op.
+    """
+
+    def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
-            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
+            result = function(*args, **kwargs)
+            record.set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before)
+            return result
 
-        return call
+        return call  # type: ignore[return-value]
 
     return decorate
+
+
+def as_one_node(node: str, before: int, first: Any, second: Any) -> tuple[Any, Any]:
+    """Two results as the outputs of one node of that name; `before` is a slot from before they were computed."""
+    if first._d.dtype != second._d.dtype:  # of complex numbers: a record gives all its arrays one dtype
+        return record.set_grad_fn_name(node, first), record.set_grad_fn_name(node, second)
+    first, second = TABLE["pair"].call(first, second)
+    return record.set_grad_fn_name(node, first, before), second
 
 
 def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -15,13 +15,14 @@ from .. import errors
 from ..core import alias
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name
+from ..core.tape import next_slot
 from ..dtypes import is_floating
 from ..kernels.complex_and_bits import _holds_pairs
 from ..table import elementwise as elementwise_records
 from ..table.complex_and_bits import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from ..table.define import named
 from . import casting, elementwise, shared_views
-from .arguments import with_out
+from .arguments import with_grad_fn_name, with_out
 from .copies import copied
 from .derived import function_of
 from .operands import SCALARS, form_of, tensor
@@ -109,6 +110,7 @@ def complex(real: Any, imag: Any) -> Any:
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("PolarBackward0")
 def polar(abs: Any, angle: Any) -> Any:
     """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
     r, phi = _two_reals(abs, angle)
@@ -179,13 +181,15 @@ def frexp(input: Any) -> Any:
     x = tensor(input)
     if not is_floating(x._d.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    before = next_slot()
     exponent = _exponent(x)
     half = elementwise.floor_divide(exponent, 2)  # so that neither power of 2 overflows
     powers = [_power_of_two(half - exponent, x._d.dtype), _power_of_two(-half, x._d.dtype)]
-    return result("frexp", x * powers[0] * powers[1], exponent)
+    return result("frexp", set_grad_fn_name("FrexpBackward0", x * powers[0] * powers[1], before), exponent)
 
 
 @with_out
+@with_grad_fn_name("LdexpBackward0")
 def ldexp(input: Any, other: Any) -> Any:
     """Elementwise input * 2**other."""
     return elementwise_records.mul(tensor(input), elementwise.rpow(tensor(other), 2.0))

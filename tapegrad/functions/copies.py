@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.op import TABLE
+from ..core.record import set_grad_fn_name
+from ..core.tape import next_slot
 from ..kernels.shape import _follow, _view, dim_of, shape_of
 from .arguments import numpy_names, sizes, with_out
 from .joining import (
@@ -90,6 +92,7 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        before = next_slot()
         result = function(*args, **kwargs)
         if isinstance(result, tuple):
             copies = tuple([TABLE["clone"].call(r) for r in result])
@@ -98,7 +101,10 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
                     target.resize_as_result_(r)
                 return None
             return copies
+        view = result.grad_fn
         result = TABLE["clone"].call(result)
+        if view is not None:
+            set_grad_fn_name(f"{view.name()}_copy", result, before)
         return result if out is None else out.resize_as_result_(result)
 
     signature = inspect.signature(function)

@@ -30,6 +30,7 @@ from .operands import SCALARS, as_constant, constant, filling, form_of
 from .shape import memory_order
 
 ALLOWED = "biufc"
+MAX_RANK = 64  # of NumPy's arrays
 
 
 def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
@@ -141,13 +142,17 @@ def _nested_tensors(data: Any) -> Any:
     return data
 
 
-def _kinds_of_items(data: Any, found: set[Any]) -> set[Any]:
+def _kinds_of_items(data: Any, found: set[Any], dim: int = 1) -> set[Any]:
     """Dtypes of the arrays and tensors in nested sequences, and types of the other items."""
+    if dim > MAX_RANK:
+        raise ValueError(
+            f"too many dimensions '{type(data).__name__}': sequences nest at most {MAX_RANK} deep, as NumPy's arrays"
+        )
     for kind in {type(d) for d in data}:
         if issubclass(kind, list | tuple):
             for d in data:
                 if type(d) is kind:
-                    _kinds_of_items(d, found)
+                    _kinds_of_items(d, found, dim + 1)
         elif issubclass(kind, np.ndarray | np.generic):
             found.update(d.dtype for d in data if type(d) is kind)
         elif issubclass(kind, Box):

@@ -15,6 +15,7 @@ from ..core.alias import slot_of
 from ..core.op import TABLE
 from ..core.record import running_trace
 from ..core.state import is_recording
+from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels import lapack
 from ..kernels.decompose import _hermitian_part
@@ -24,7 +25,7 @@ from ..programs.tracing import reads
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
 from ..table.spectrum import _polar_factor
 from . import casting
-from .arguments import with_out
+from .arguments import as_one_node, with_grad_fn_name, with_out
 from .elementwise import conj
 from .operands import tensor
 from .results import result
@@ -156,6 +157,7 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("LinalgCholeskyExBackward0")
 def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
     """The lower triangular L of A = L L^H (or the upper U of A = U^H U) of Hermitian positive definite matrices.
 
@@ -167,6 +169,7 @@ def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("CholeskyBackward0")
 def cholesky(input: Any, upper: bool = False) -> Any:
     """linalg.cholesky under its older name."""
     return _factored("cholesky", input, upper, True)[0]
@@ -273,18 +276,19 @@ def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     return (packed, pivots, info) if get_infos else (packed, pivots)
 
 
-def _parts(packed: Any) -> tuple[Any, Any]:
+def _parts(node: str, before: int, packed: Any) -> tuple[Any, Any]:
     m, n = shape_of(packed)[-2:]
     k = min(m, n)
     one = fixed_like(np.eye(m, k, dtype=packed._d.dtype), packed)
-    return tril(packed[..., :k], -1) + one, triu(packed[..., :k, :])
+    return as_one_node(node, before, tril(packed[..., :k], -1) + one, triu(packed[..., :k, :]))
 
 
 @with_out
 def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
     """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix."""
+    before = next_slot()
     packed, pivots = _pivoted("linalg.lu", A, pivot)
-    return result("linalg_lu", TABLE["lu_permutation"].call([packed, pivots]), *_parts(packed))
+    return result("linalg_lu", TABLE["lu_permutation"].call([packed, pivots]), *_parts("LinalgLuBackward0", before, packed))
 
 
 @with_out
@@ -298,7 +302,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         )
     empty = fixed_like(np.zeros((0,), packed._d.dtype), packed)
     p = TABLE["lu_permutation"].call([packed, pivots]) if unpack_pivots else empty
-    return result("lu_unpack", p, *(_parts(packed) if unpack_data else (empty, empty)))
+    return result("lu_unpack", p, *(_parts("LuUnpackBackward0", next_slot(), packed) if unpack_data else (empty, empty)))
 
 
 # ------------------------------------------------------------------------------------------------- eigenvalues and svd
@@ -312,6 +316,7 @@ def _is_lower(UPLO: str) -> bool:
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("LinalgEighBackward0")
 def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
     """(eigenvalues, eigenvectors) of Hermitian matrices, read from one triangle; eigenvalues ascend.
 
@@ -327,6 +332,7 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("LinalgEighBackward0")
 def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
     return eigvalsh_of(hermitian(squares("linalg.eigvalsh", A), _is_lower(UPLO)))

@@ -45,7 +45,7 @@ from ..table.elementwise import rdiv as rdiv
 from ..table.elementwise import rmul as rmul
 from ..table.elementwise import rremainder as rremainder
 from . import lookup
-from .arguments import numbers_first, with_out
+from .arguments import numbers_first, with_grad_fn_name, with_out
 from .derived import function_of
 from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor
 
@@ -230,16 +230,18 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 @with_out
 @numbers_first("value")
+@with_grad_fn_name("AddcmulBackward0")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
-    return set_grad_fn_name("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
+    return add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value)
 
 
 @with_out
 @numbers_first("value")
+@with_grad_fn_name("AddcdivBackward0")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
-    return set_grad_fn_name("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
+    return add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value)
 
 
 @with_out

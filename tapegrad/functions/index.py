@@ -26,7 +26,7 @@ from ..programs.tracing import reads
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from . import lookup
-from .arguments import numpy_names, sizes, with_out
+from .arguments import numpy_names, sizes, with_grad_fn_name, with_out
 from .inplace import run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
@@ -119,12 +119,16 @@ def _plain(items: Index) -> Index | None:
 
 def _plain_slice(s: slice) -> slice:
     def plain(v: Any) -> Any:
-        return v if v is None or type(v) is int else operator.index(v)
+        try:
+            return v if v is None or type(v) is int else operator.index(v)
+        except TypeError:
+            text = "slice indices must be integers or None or have an __index__ method"
+            raise TypeError(f"{text}, but one is of type {type(v).__name__}: {s}") from None
 
-    try:
-        return slice(plain(s.start), plain(s.stop), plain(s.step))
-    except TypeError:
-        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+    found = slice(plain(s.start), plain(s.stop), plain(s.step))
+    if found.step == 0:
+        raise ValueError(f"slice step cannot be zero. In indexing by {s}: leave the step out.")
+    return found
 
 
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
@@ -590,12 +594,14 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return written(x, _index_fill(x, dim, index, value))
 
 
+@with_grad_fn_name("PutBackward0")
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """input with source's elements written (or added) at any indices of the flattened tensor."""
     x = tensor(input)
     return written(x, _put(x, index, source, accumulate))
 
 
+@with_grad_fn_name("MaskedScatterBackward0")
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """input with the elements of source, in order, where mask is true."""
     x = tensor(input)
@@ -677,6 +683,7 @@ def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:
 
 
 @with_out
+@with_grad_fn_name("MaskedSelectBackward0")
 def masked_select(input: Any, mask: Any) -> Any:
     """1-D tensor of the elements where mask is true."""
     x, m = tensor(input), tensor(mask)

@@ -16,7 +16,7 @@ from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..kernels.shape import _view, dim_of, shape_of
 from ..table.shape import _stack
-from .arguments import dim_within, numpy_names, with_out
+from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
 from .operands import promoted, tensor
 from .shape import (
     _part,
@@ -321,6 +321,7 @@ def _filled_list(op: str, tensors: Any) -> list[Any]:
     return xs
 
 
+@with_grad_fn_name("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
     xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
@@ -334,11 +335,7 @@ def block_diag(*tensors: Any) -> Any:
     for x in xs:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
-    return (
-        set_grad_fn_name("BlockDiagBackward0", TABLE["cat"].call(rows, 0))
-        if rows
-        else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
-    )
+    return TABLE["cat"].call(rows, 0) if rows else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
 
 
 def _check_vector(x: Any) -> None:

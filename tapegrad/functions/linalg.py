@@ -11,6 +11,7 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..dtypes import is_floating, is_inexact
 from ..kernels.shape import dim_of, shape_of
@@ -47,10 +48,11 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     inner = b[0] if len(b) == 1 else b[-2]
     if a[-1] != inner:
         raise errors.matmul_mismatch("matmul", a, b)
-    if len(a) == 1:
-        x = reshape(x, (1, a[0]))
-    if len(b) == 1:
-        y = reshape(y, (b[0], 1))
+    before = 0
+    if len(a) == 1 or len(b) == 1:
+        before = next_slot()
+        x = x if len(a) > 1 else reshape(x, (1, a[0]))
+        y = y if len(b) > 1 else reshape(y, (b[0], 1))
     try:
         r = _matmul(x, y)
     except ValueError:
@@ -61,7 +63,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     shape = shape[:-1] if len(b) == 1 else shape
     if len(a) == 1:
         shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
-    return set_grad_fn_name("MvBackward0" if shape else "DotBackward0", reshape(r, shape))
+    return set_grad_fn_name("MvBackward0" if shape else "DotBackward0", reshape(r, shape), before)
 
 
 def rmatmul(other: Any, input: Any) -> Any:
@@ -155,6 +157,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 @with_out
 @casting.as_given
+@with_grad_fn_name("VdotBackward0")
 def vdot(input: Any, other: Any) -> Any:
     """Inner product of two vectors, the first one conjugated."""
     return _inner("vdot", conj(input), other)
@@ -492,7 +495,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     except ValueError:
         raise errors.broadcast_mismatch("cdist", a[:-2], b[:-2]) from None
     if p != 2 or not math.prod(batch) * a[-2] * b[-2] * a[-1]:
-        return _distances(unsqueeze(x, -2), unsqueeze(y, -3), p)
+        before = next_slot()
+        return set_grad_fn_name("CdistBackward0", _distances(unsqueeze(x, -2), unsqueeze(y, -3), p), before)
     by_product = None if compute_mode is None else MODES[compute_mode]
     if by_product is None:
         by_product = a[-2] > 25 or b[-2] > 25

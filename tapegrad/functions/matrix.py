@@ -112,6 +112,7 @@ def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 @with_out
+@with_grad_fn_name("LinalgSolveExBackward0")
 def linalg_solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
     """(X, info) as linalg.solve; info is the first zero pivot of a singular matrix, where X is not finite, else 0."""
     return result("linalg_solve_ex", *_solved("linalg.solve_ex", A, B, left, check_errors))
@@ -131,6 +132,7 @@ def linalg_solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, u
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("TriangularSolveBackward0")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
     """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
     b, a = tensor(input), tensor(A)
@@ -147,6 +149,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("CholeskySolveBackward0")
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
     b, factor = tensor(input), tensor(L)
@@ -159,6 +162,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 
 
 @with_out
+@with_grad_fn_name("CholeskyInverseBackward0")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """Inverse of A for its Cholesky factor."""
     factor = squares("cholesky_inverse", input)
@@ -167,6 +171,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
 
 
 @with_out
+@with_grad_fn_name("LinalgLuSolveBackward0")
 def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that linalg.lu_factor gives."""
     name = "linalg.lu_solve"
@@ -236,6 +241,7 @@ def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 
 
 @with_out
+@with_grad_fn_name("LinalgPinvBackward0")
 def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """Pseudo-inverse: singular values up to max(atol, rtol * the largest) count as 0.
 
@@ -273,6 +279,7 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
 
 @with_out
 @casting.in_float32
+@with_grad_fn_name("LinalgLstsqBackward0")
 def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several.
 
@@ -534,6 +541,7 @@ def linalg_cond(A: Any, p: Any = None) -> Any:
 
 
 @with_out
+@with_grad_fn_name("LinalgHouseholderProductBackward0")
 def linalg_householder_product(A: Any, tau: Any) -> Any:
     """The first columns of the product of the reflections 1 - tau_i v_i v_i^H, v_i below the diagonal of A's column i."""
     name = "torch.linalg.householder_product"
@@ -567,6 +575,7 @@ def orgqr(input: Any, tau: Any) -> Any:
 
 
 @with_out
+@with_grad_fn_name("OrmqrBackward0")
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
     """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
     a, t, x = matrices("torch.ormqr", input, "input"), tensor(tau), tensor(other)

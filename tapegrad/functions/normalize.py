@@ -184,6 +184,7 @@ def _check_several(what: str, sizes: Any, count: int) -> None:
         raise ValueError(f"Expected more than 1 value per {what} when training, got input size {errors.size(sizes)}")
 
 
+@with_grad_fn_name("NativeBatchNormBackward0")
 def native_batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
@@ -263,6 +264,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return _layer(input, normalized_shape, weight, bias, eps)[0]
 
 
+@with_grad_fn_name("NativeLayerNormBackward0")
 def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
     """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
     y, mean, var = _layer(input, normalized_shape, weight, bias, eps)
@@ -309,6 +311,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return _group(x, num_groups, weight, bias, eps)[0]
 
 
+@with_grad_fn_name("NativeGroupNormBackward0")
 def native_group_norm(
     input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
+from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels.devices import values_of
 from ..kernels.pool import Array, Sizes
@@ -328,10 +329,11 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:
         (x,) = tensors(name, input=input)
         sizes = _target(name, x, output_size, dims, True)
+        before = next_slot()
         y = adaptive_mean(x, sizes)
         if dims == 1:
             return set_grad_fn_name("SqueezeBackward1", y)
-        return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y)
+        return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y, before)
 
     return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
@@ -368,8 +370,12 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         (x,) = tensors(name, input=input)
         sizes = _target(name, x, output_size, dims, False)
         windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
+        before = next_slot()
         y, places = _of_windows(x, windows, True)
-        set_grad_fn_name("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
+        if dims == 1:
+            set_grad_fn_name("SqueezeBackward1", y)
+        else:
+            set_grad_fn_name(f"AdaptiveMaxPool{dims}DBackward0", y, before)
         return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
@@ -398,6 +404,7 @@ def _fractional(dims: int) -> Callable[..., Any]:
     name = f"fractional_max_pool{dims}d"
     sides = ("time", "height", "width")[-dims:]
 
+    @with_grad_fn_name(f"FractionalMaxPool{dims}DBackward0")
     def fractional_max_pool(
         input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
         _random_samples: Any = None,
@@ -514,6 +521,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         if wrong.size:
             volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))
             raise RuntimeError(f"Found an invalid max index: {wrong[0]} (output volumes are of size {volume})")
+        before = next_slot()
         lead = math.prod(shape[:-dims])
         line = TABLE["reshape"].call(x, (x._d.size,))
         rows = TABLE["reshape"].call(places, (lead, math.prod(shape[-dims:])))
@@ -522,7 +530,9 @@ def _unpooling(dims: int) -> Callable[..., Any]:
             put = lookup.write(create.zeros(lead * size, dtype=x.dtype, device=x.device), line, (flat,), "put")
         else:
             put = TABLE["write_zeros"].call(line, (lead * size,), lookup.with_arrays((flat,)))
-        return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
+        y = TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
+        node = "SqueezeBackward1" if dims == 1 else f"MaxUnpool{dims}DBackward0"
+        return set_grad_fn_name(node, y, None if dims == 1 else before)
 
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.
 

@@ -14,6 +14,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import fixed, set_grad_fn_name
+from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels.reduce import Dims, _count
 from ..kernels.shape import dim_of, shape_of
@@ -41,7 +42,7 @@ from ..table.reduce import (
     _var_op,
 )
 from . import casting
-from .arguments import numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
+from .arguments import as_one_node, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
 from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
@@ -183,8 +184,8 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     if dims is None and not x._d.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     not_empty("aminmax", x, dims)
-    extremes = (set_grad_fn_name("AminmaxBackward0", op(x, dims, keepdim)) for op in (_amin, _amax))
-    return result("aminmax", *extremes)
+    before = next_slot()
+    return result("aminmax", *as_one_node("AminmaxBackward0", before, _amin(x, dims, keepdim), _amax(x, dims, keepdim)))
 
 
 def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
@@ -336,8 +337,9 @@ def var_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> Any:
     """(variance, mean) over the given dimensions, or all."""
+    before = next_slot()
     value = _spread_measure(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
-    return _named_pair("VarMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
+    return as_one_node("VarMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 
 @with_out
@@ -346,12 +348,9 @@ def std_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
+    before = next_slot()
     value = _spread_measure(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
-    return _named_pair("StdMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
-
-
-def _named_pair(node: str, *values: Any) -> tuple[Any, ...]:
-    return tuple([set_grad_fn_name(node, v) for v in values])
+    return as_one_node("StdMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 
 def _no_flag(dim: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, fixed, running_trace, set_grad_fn_name, wrap
+from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_floating
@@ -77,6 +78,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     _check_fillable(mode, shape, widths)
     if casting.OPEN and casting.current() is not None:
         x = casting.cast(x, casting.F32)
+    start = next_slot()
     for axis, (n, (before, after)) in enumerate(zip(shape, widths, strict=True)):
         if before or after:
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
@@ -84,7 +86,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         x = TABLE["clone"].call(x)
     if widths:
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
-        set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
+        set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x, start)
     return x
 
 
@@ -191,8 +193,9 @@ def interpolate(
     if mode == "area":
         return adaptive_mean(x, sizes)
     _check_image(x, sizes)
+    before = next_slot()
     y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
-    return y if y is x else set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
+    return set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y, before)
 
 
 def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
@@ -455,8 +458,9 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
     if not is_floating(x._d.dtype):
         got = errors.dtype_name(x._d.dtype)
         raise NotImplementedError(f"\"grid_sampler_{len(a) - 2}d_cpu_kernel_impl\" not implemented for '{got}'")
+    before = next_slot()
     return set_grad_fn_name(
-        f"GridSampler{len(shape_of(x)) - 2}DBackward0", _sampled(x, g, mode, padding_mode, align_corners)
+        f"GridSampler{len(shape_of(x)) - 2}DBackward0", _sampled(x, g, mode, padding_mode, align_corners), before
     )
 
 

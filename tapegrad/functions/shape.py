@@ -18,11 +18,12 @@ from ..core import alias, record
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name, wrap
 from ..core.state import is_recording
+from ..core.tape import next_slot
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
 from . import shared_views
-from .arguments import dim_within, given, numpy_names, sizes, with_out
+from .arguments import dim_within, given, numpy_names, sizes, with_grad_fn_name, with_out
 from .operands import form_of, tensor, to_dtype
 
 
@@ -304,6 +305,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple([x if x._d.shape == shape else expand(x, shape) for x in xs])
 
 
+@with_grad_fn_name("RepeatBackward0")
 def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
     x = tensor(input)
@@ -466,7 +468,9 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     if rank == 1:
         return diag_embed(x, diagonal)
     if rank == 2:
-        return set_grad_fn_name("DiagonalBackward0_copy", TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1)))
+        before = next_slot()
+        copied = TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1))
+        return set_grad_fn_name("DiagonalBackward0_copy", copied, before)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
 
 
@@ -640,8 +644,9 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
     if k % 4 == 0:
         return TABLE["clone"].call(x)
+    before = next_slot()
     turned = _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
-    return set_grad_fn_name("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned)
+    return set_grad_fn_name("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned, before)
 
 
 def fliplr(input: Any) -> Any:

@@ -34,7 +34,7 @@ from ..table.special import (
     lgamma,
 )
 from . import elementwise
-from .arguments import with_out
+from .arguments import with_grad_fn_name, with_out
 from .operands import operand, promoted, tensor
 
 
@@ -55,6 +55,7 @@ polygamma_of.__qualname__ = "Tensor.polygamma"
 
 
 @with_out
+@with_grad_fn_name("MvlgammaBackward0")
 def mvlgamma(input: Any, p: int) -> Any:
     """Elementwise logarithm of the multivariate gamma function of dimension p."""
     if p < 1:
@@ -145,6 +146,7 @@ airy_ai = _of_order("airy_ai", _airy, 0, "Elementwise Airy function Ai; needs Sc
 
 
 @with_out
+@with_grad_fn_name("SincBackward0")
 def sinc(input: Any) -> Any:
     """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
     return _sin_ratio(elementwise_records.mul(tensor(input), math.pi), 0)

@@ -360,6 +360,7 @@ def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
 # ------------------------------------------------------------------------------------------------------------ distances
 
 
+@with_grad_fn_name("DistBackward0")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
     return norm(tensor(input) - tensor(other), float(p))

@@ -318,7 +318,7 @@ def slots_below(slot: int, floor: int) -> set[int]:
 def stub_for(slot: int) -> Any:
     """What stands on the tape for a result whose graph has been used up; None if nothing does."""
     entry = current_tape().get(slot)
-    return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry)
+    return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry, None)
 
 
 def is_used_up(slot: int, floor: int) -> bool:

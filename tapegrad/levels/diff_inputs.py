@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import alias, record
 from ..core.entry import inputs_of
-from ..core.leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
+from ..core.leaves import leaf_of
 from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
@@ -161,9 +161,8 @@ class DiffInputs:
         del pairs
         if not retain:
             outputs.clear()  # so that their entries can go
+        walk.leaf_of = {t._s: t for t in self.tensors}.get  # for hooks that the function put on its arguments
         got = walk.run()
-        if WATCHED_LEAVES:  # hooks that the function put on its arguments
-            got = run_leaf_hooks(got, walk.record, {t._s: t for t in self.tensors}.get)
         del hooks
         return [gathered(got, slots_of(t)) for t in self.tensors]
 

@@ -383,3 +383,16 @@ define("guard_rows", "constant", _guard_rows, arity=2, batch=along,
        samples=samples.GUARD_ROWS)  # fmt: skip
 define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
        samples=samples.GUARD_MATRICES)  # fmt: skip
+
+
+def _batched_pair(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    return op.call(*[batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)])
+
+
+# What two records computed for one function, as the outputs of one node, whose hooks see both gradients.
+define(
+    "pair", "general", lambda xp, x, y: (xp.array(x, copy=True), xp.array(y, copy=True)),
+    (lambda xp, gs, ans, x, y: gs[0], lambda xp, gs, ans, x, y: gs[1]),
+    saves=("", ""), outputs=2, wide=False, integers="keep",
+    batch=_batched_pair, jvp=lambda xp, ts, ans, x, y: list(ts), samples=samples.PAIR,
+)  # fmt: skip

@@ -28,7 +28,7 @@ from ..core.entry import (
     saved_of,
     source_slot,
 )
-from ..core.hooks import Grads, NodeHooks, arguments_of
+from ..core.hooks import arguments_of
 from ..core.leaves import LEAVES, WATCHED_LEAVES, leaf_of
 from ..core.record import TensorState, wrap
 from ..core.saved import array_of
@@ -37,6 +37,7 @@ from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
+from .node_hooks import Grads, NodeHooks
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
 
@@ -44,7 +45,7 @@ SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, 
 class Node:
     """The operation that made a tensor. It keeps the recorded entry alive as a tensor does."""
 
-    __slots__ = ("_slot", "_text")
+    __slots__ = ("__weakref__", "_slot", "_text")
 
     def __init__(self, slot: int, text: str) -> None:
         self._slot = slot
@@ -158,20 +159,28 @@ def output_number(slot: int) -> int:
     return output_index(hit[1]) if hit is not None and is_output(hit[1]) else 0
 
 
+NODES: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()  # by slot: a node is one object while it lives
+
+
 def node_of(slot: int) -> Node | None:
     """The node of a slot: None for 0, AccumulateGrad for a leaf."""
     if not slot:
         return None
+    hit = find(slot) if slot > 0 else None
+    context = None
+    if hit is not None and is_output(hit[1]):  # the operation stands under a slot of its own
+        slot, context = source_slot(hit[1]), context_of(hit[1])
+        hit = find(slot)
+    node = NODES.get(slot)
+    return NODES.setdefault(slot + 0, new_node(slot, hit, context)) if node is None else node
+
+
+def new_node(slot: int, hit: tuple[Tape, Any] | None, context: Any) -> Node:
     if slot < 0:
         return AccumulateGrad(slot, dialect.current.leaf[0])
-    hit = find(slot)
-    if hit is None:
-        return kind_of("ReleasedBackward0")(slot, "ReleasedBackward0")
-    entry = hit[1]
-    if is_output(entry):  # the operation stands under a slot of its own
-        slot, context = source_slot(entry), context_of(entry)
-        return node_of(slot) if context is None else context._node(slot)
-    name = grad_fn_name(entry)
+    if context is not None:
+        return context._node(slot)  # type: ignore[no-any-return]
+    name = "ReleasedBackward0" if hit is None else grad_fn_name(hit[1])
     return kind_of(name)(slot, name)
 
 
@@ -222,17 +231,20 @@ class GradientEdge(NamedTuple):
     ownership_token: Node | None = None
 
 
-def tensor_at(edge: GradientEdge) -> Any:
-    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself."""
+def tensor_at(edge: GradientEdge, output: bool) -> Any:
+    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself.
+
+    An input may be at a released node, of which the shape is gone.
+    """
     slot, i = edge.node._slot, edge.output_nr
     if slot < 0:
         leaf = leaf_of(slot)
         return wrap(arrays.zeros((), arrays.float32), slot) if leaf is None else leaf
     hit = find(slot)
-    if hit is None or is_released(hit[1]):
+    if hit is None or (output and is_released(hit[1])):
         raise errors.second_backward(edge.node.name(), None if hit is None else line_of(hit[1]))
     entry = hit[1]
-    results = results_of(entry)
+    results = [((), arrays.float32)] * op_of(entry).outputs if is_released(entry) else results_of(entry)
     if not 0 <= i < op_of(entry).differentiable or not is_inexact(results[i][1]):
         raise errors.edge_output(edge.node.name(), i)
     shape, dtype = results[i]
