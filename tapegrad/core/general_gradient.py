@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import errors
 from .alias import save, sync_only
-from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
+from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, leaf_of, run_leaf_hooks
 from .level import level_of
 from .protocols import facade, levels
 from .record import Box, functional, wrap
@@ -93,7 +93,9 @@ def backward(
         wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
     roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
     slots = None if wanted is None else {t._s for t in wanted}
-    finals = BackwardPass(roots, slots, create_graph, retain).run()
+    walk = BackwardPass(roots, slots, create_graph, retain)
+    finals = walk.run()
+    levels.fill(finals, walk.zeros, map(leaf_of, walk.zeros) if wanted is None else wanted)
     if wanted is None:
         commit(finals, create_graph)
         return
@@ -170,7 +172,9 @@ def gradient(
 ) -> tuple[Any, ...]:
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
-    finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
+    walk = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required)
+    finals = walk.run()
+    levels.fill(finals, walk.zeros, wanted)
     if WATCHED_LEAVES:
         finals = run_leaf_hooks(finals, record)
     result: list[Any] = []
@@ -179,7 +183,8 @@ def gradient(
         if g is not None:
             result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.ensure_owned(g)))
         elif materialize:
-            result.append(zeros_like(t))
+            zeros = zeros_like(t)
+            result.append(zeros.requires_grad_() if record and TRANSFORMING.get() is None else zeros)
         else:
             result.append(None)
     return tuple(result)

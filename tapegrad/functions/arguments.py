@@ -94,14 +94,17 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def with_grad_fn_name(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has."""
+def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has.
+
+    With `linked`, gradients stay connected with the last op's arguments, see `Op.constant_in`.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
-            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
+            return record.set_grad_fn_name(node, function(*args, **kwargs), before, linked)
 
         return call
 

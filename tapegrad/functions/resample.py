@@ -82,7 +82,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
     if widths and x is not input:
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
-        set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
+        node = name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2)
+        set_grad_fn_name(node, x, linked=mode in name)
     return x
 
 
@@ -187,7 +188,8 @@ def interpolate(
     if RANKS.get(mode, rank) != rank:
         raise NotImplementedError(f"Got {rank}D input, but {mode} mode needs {RANKS[mode]}D input")
     if mode == "area":
-        return adaptive_mean(x, sizes)
+        y, node = adaptive_mean(x, sizes), f"AdaptiveAvgPool{rank - 2}DBackward0"
+        return y if set(sizes) == {1} else set_grad_fn_name(node if rank > 3 else "SqueezeBackward1", y, linked=True)
     _check_image(x, sizes)
     y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
     return y if y is x else set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
