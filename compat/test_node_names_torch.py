@@ -115,8 +115,8 @@ WRITES = [
 KNOWN = {
     'x.quantile(.5)': ('ViewBackward0', 'SqueezeBackward4'),
     'm@b.transpose(1,2)': ('UnsafeViewBackward0', 'CloneBackward0'),
-    'x//2': (None, 'torch::autograd::NotImplemented'),
-    'x.floor_divide(2)': (None, 'torch::autograd::NotImplemented'),
+    'x//2': ('DivBackward1', 'torch::autograd::NotImplemented'),
+    'x.floor_divide(2)': ('DivBackward1', 'torch::autograd::NotImplemented'),
     'L.heaviside(x.detach(),y)': (None, 'torch::autograd::NotImplemented'),
     "L.einsum('i,j->ij',v,v)": ('ViewBackward0', 'MulBackward0'),
     'x.repeat_interleave(2,0)': ('IndexSelectBackward0', 'ViewBackward0'),

@@ -155,6 +155,11 @@ ROWS = [
      "True", "False"),
     ("an overwritten value passes no gradient on",
      "w = L.ones(1, requires_grad=True); y = w * 1; y.zero_(); y.sum().backward(); print(w.grad)", "None", "tensor([0.])"),
+    ("a second derivative that is 0 where PyTorch leaves it undefined is 0",
+     "x = L.ones(1, 1, 2, requires_grad=True); b = L.ones(1, requires_grad=True)\n"
+     "y = L.nn.functional.conv1d(x, L.ones(1, 1, 2, requires_grad=True), b)\n"
+     "g, = L.autograd.grad(y.sum(), b, create_graph=True); print(L.autograd.grad(g.sum(), x)[0].tolist())",
+     "[[[0.0, 0.0]]]", "RuntimeError: The differentiated Tensor at index 0 appears to not have been used in the graph."),
     ("of a repeated index in an assignment only the last value gets the gradient",
      "v = L.ones(2, requires_grad=True); x = L.zeros(2); x[L.tensor([0, 0])] = v; x.sum().backward(); print(v.grad.tolist())",
      "[0.0, 1.0]", "[1.0, 1.0]"),

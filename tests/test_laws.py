@@ -38,6 +38,13 @@ def test_laws(name, exhaustive):
             testing.LAWS[law](name, sample.arrays, sample.params)
 
 
+@pytest.mark.parametrize("name", [n for n in RECORDS if TABLE[n].constant_in == ()])
+def test_cotangents_of_choices_are_not_connected(name):
+    """`constant_in=""` is said of none in vain."""
+    op = TABLE[name]
+    assert any([*testing.unconnected(op, s.arrays, s.params, choices_too=True)] for s in testing.samples_of(name))
+
+
 OWN = {"name", "display", "call", "id"}
 """Fields of a record that an alias does not share."""
 

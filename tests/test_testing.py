@@ -140,6 +140,10 @@ WRONG = {
         "recorded", "elementwise", np.sin,
         (lambda xp, ans, x: xp.cos(x) if isinstance(x, np.ndarray) else xp.cos(x) * (1.0 + 1e-15),), {"samples": ANALYTIC},
     ),
+    "a rule that computes outside of the tape": (
+        "connected", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x.detach() if hasattr(x, "_d") else x),),
+        {"saves": "x", "samples": domain(-2.0, 2.0)},
+    ),
     "both rules for one": (
         "only_asked", "general", lambda xs: xs[0] * xs[1],
         (lambda xp, g, ans, xs, wanted: [g * xs[1], g * xs[0]],), {"arity": -1, "samples": cases(((2, 3), (2, 3), ()))},

@@ -29,7 +29,7 @@ class Packing:
     def __setitem__(self, slot: int, entry: Entry) -> None:
         tape = current_tape()
         tape[slot] = self.packed(slot, entry)
-        tape.packs = True
+        tape.special = slot + 0  # an equal int, not the same: it does not keep the entry
         if slot > tape.limit:
             tape.due(slot)
 

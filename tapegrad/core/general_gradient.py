@@ -8,7 +8,7 @@ from typing import Any
 from .. import errors
 from ..stack import is_deep, on_new_stack
 from .alias import save, sync_only
-from .leaves import alias_tensor, commit
+from .leaves import accumulate, alias_tensor, commit, leaf_of
 from .level import LEVEL, level_of
 from .protocols import facade, levels
 from .record import Box, functional, wrap
@@ -102,11 +102,13 @@ def backward(
         wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
     roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
     slots = None if wanted is None else {t._s for t in wanted}
-    backward_pass = BackwardPass(roots, slots, create_graph, retain, runs_inputs=True)
+    walk = BackwardPass(roots, slots, create_graph, retain, runs_inputs=True)
     for t in wanted or ():
         if t._s > 0:
             retain_grad(t)
-    finals = backward_pass.run()
+    finals = walk.run()
+    levels.fill(finals, walk.zeros, map(leaf_of, walk.zeros) if wanted is None else wanted)
+    accumulate([(t, finals[t._s]) for t in wanted or () if t._s > 0 and t._s in walk.zeros], create_graph)
     commit({s: g for s, g in finals.items() if s < 0}, create_graph)
 
 
@@ -179,14 +181,17 @@ def gradient(
         return on_new_stack(gradient, ys, wanted, gs, retain, record, unused_ok, materialize)
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
-    finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
+    walk = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required)
+    finals = walk.run()
+    levels.fill(finals, walk.zeros, wanted)
     result: list[Any] = []
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
             result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.ensure_owned(g)))
         elif materialize:
-            result.append(zeros_like(t))
+            zeros = zeros_like(t)
+            result.append(zeros.requires_grad_() if record and TRANSFORMING.get() is None else zeros)
         else:
             result.append(None)
     return tuple(result)

@@ -34,8 +34,8 @@ def backward(
         y, tape = tensors._d, current_tape()
         if tensors._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape):
             walk = Pass([(tensors._s, arrays.ones_like(y))], tape)
-            if not walk.homes:
-                walk.order = sorted(walk.found, reverse=True)
+            walk.order = sorted(walk.found, reverse=True)
+            if not walk.homes and not (walk.order and walk.order[-1] <= tape.special):
                 finish(walk, bool(retain_graph))
                 return
     general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
@@ -48,7 +48,6 @@ def is_unwatched(tape: Tape) -> bool:
         or device_array_types
         or WATCHED_LEAVES
         or tape.hook_refs
-        or tape.packs
         or ANOMALY.get()[0]
         or LEVEL.get() is not None
         or TRANSFORMING.get() is not None

@@ -82,6 +82,8 @@ class Op:
         singular: the derivative can be infinite or nan at a finite value.
         outputs: number of outputs; the first `differentiable` of them, by default all, take part in gradients.
         zero_filled: the rules take zeros for the cotangent of an output that got none, in place of None.
+        constant_in: in what the derivative is constant and PyTorch's depends on it: recorded cotangents stay connected with
+            it, with derivative 0. In the form of `saves`; "" where what is saved is only compared, in PyTorch as well.
         saves: what the rules read, which an entry keeps: see SAVES_REMEDY; linear ops may leave it out for nothing.
             `saved` has it by rule, `saved_outputs` which of several outputs an entry keeps, if any.
         params: names of the parameters that follow the arrays; by default as the first rule calls them, or else the forward.
@@ -110,37 +112,11 @@ class Op:
     """
 
     __slots__ = (
-        "arity",
-        "batch",
-        "call",
-        "differentiable",
-        "display",
-        "forward",
-        "id",
-        "in_place",
-        "integers",
-        "jax",
-        "joint",
-        "jvp",
-        "kind",
-        "n_hidden_slots",
-        "name",
-        "outputs",
-        "params",
-        "raw_backward",
-        "refuses",
-        "rules",
-        "samples",
-        "saved",
-        "saved_outputs",
-        "saves",
-        "saves_nothing",
-        "series",
-        "singular",
-        "wide",
-        "zero_blocks",
+        "arity", "batch", "call", "constant_in", "differentiable", "display", "forward", "id", "in_place", "integers",
+        "jax", "joint", "jvp", "kind", "n_hidden_slots", "name", "outputs", "params", "raw_backward", "refuses", "rules",
+        "samples", "saved", "saved_outputs", "saves", "saves_nothing", "series", "singular", "wide", "zero_blocks",
         "zero_filled",
-    )
+    )  # fmt: skip
     id: int
     saved_outputs: frozenset[int]
 
@@ -157,6 +133,7 @@ class Op:
         differentiable: int | None = None,
         zero_filled: bool = False,
         saves: str | Sequence[str] | None = None,
+        constant_in: str | Sequence[str] | None = None,
         params: Sequence[str] | None = None,
         in_place: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
@@ -193,6 +170,7 @@ class Op:
         self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves = saves
         self.saved = self._saved()
+        self.constant_in = self._by_rule(constant_in) if constant_in else () if constant_in == "" else None
         self.saved_outputs = frozenset().union(*[reads.outputs for reads in self.saved])
         self.saves_nothing = not any(reads.arguments or reads.answer for reads in self.saved)
         self.call: Callable[..., Any] = forward
@@ -206,6 +184,9 @@ class Op:
             if self.kind != "linear" and any(map(callable, self.rules)):
                 raise TypeError(f"op {self.name}: {SAVES_REMEDY}")
             saves = ""
+        return self._by_rule(saves)
+
+    def _by_rule(self, saves: str | Sequence[str]) -> tuple[Reads, ...]:
         texts = [saves] * len(self.rules) if isinstance(saves, str) else list(saves)
         if len(texts) != len(self.rules):
             raise TypeError(f"op {self.name}: {len(texts)} texts for {len(self.rules)} rules; {SAVES_REMEDY}")
@@ -300,7 +281,13 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
-    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int, linked: bool) -> int:
+    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too.
+
+    With `linked`, recorded cotangents stay connected with all arguments.
+    """
     op = BY_ID[entry_number]
-    return op.variant(display=display, n_hidden_slots=n_hidden_slots).id + entry_number - op.id
+    every = Reads(frozenset(range(op.arity)), False, frozenset(), frozenset())
+    constant_in = (every,) * op.arity if linked else op.constant_in
+    other = op.variant(display=display, n_hidden_slots=n_hidden_slots, constant_in=constant_in)
+    return other.id + entry_number - op.id

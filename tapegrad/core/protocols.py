@@ -106,6 +106,16 @@ class LevelProtocol(Protocol):
     def backward_of_floats(self, replay: Any, op: Op, /) -> Any:
         """Backward of entries that saved floats for arrays."""
 
+    def backward_linked(self, inner: Any, op: Op, /) -> Any:
+        """A recorded backward whose cotangents stay connected with what the record says the derivative is constant in."""
+
+    def add_zeros(self, link: Any, g: Any, cot: dict[int, Any], need: Any, /) -> None:
+        """Send zeros to what a cotangent is connected with in that way."""
+
+    def behind_links(self, walk: Any, reached: Iterable[int], /) -> dict[int, int]:
+        """The inputs of a pass that get zeros because of that alone, each with a slot on which these depend, or 0."""
+
+    def fill(self, finals: dict[int, Any], slot_of: dict[int, int], tensors: Iterable[Any], /) -> None: ...
     def batched_gradient(
         self, ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool,
         materialize: bool, /,

@@ -42,10 +42,11 @@ traces = 0  # traces that run now, in all threads
 MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no copy of an op for each number they take
 
 
-def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
+def set_grad_fn_name(node: str, t: Any, before: int | None = None, linked: bool = False) -> Any:
     """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
 
-    With a slot from before the function ran, the node's inputs are the function's.
+    With a slot from before the function ran, the node's inputs are the function's. With `linked`, gradients stay connected
+    with what the last op reads, see `Op.constant_in`.
     """
     s = t._s
     if s > (before or 0) and recording() is not None:  # unless t is what the function was given
@@ -55,8 +56,8 @@ def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
             s = source_slot(entry)
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
-            hidden = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
+            hidden = 0 if before is None or s - before >= MOST_HIDDEN_SLOTS else s - before
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden, linked))
     return t
 
 

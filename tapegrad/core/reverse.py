@@ -24,9 +24,10 @@ from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_op
 from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
-from .op import BY_ID
+from .op import BY_ID, TABLE
 from .plain_pass import Pass, second_backward
 from .plain_pass import reach as reach
+from .protocols import levels
 from .record import Box, TensorState, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
@@ -88,6 +89,9 @@ class BackwardPass(Pass):
                 raise second_backward(self.found[max(needed)])
         self.keep = {s for s in inputs or () if s > 0}
         self.leaf_of: Callable[[int], Any] = leaf_of
+        newest = max([self.tape.special, *[t.special for t in self.homes.values()]])
+        self.special = newest > 0 and min(self.found, default=newest) <= newest  # there may be links and packed entries
+        self.zeros: dict[int, int] = {}  # what gets zeros because of links, see `levels.behind_links`
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
     def _replays(self) -> tuple[ReplayKind, ReplayKind]:
@@ -137,6 +141,8 @@ class BackwardPass(Pass):
             self.tape.current_forward_entry = None
             if switch:
                 restore_recording(previous)
+        if self.special:
+            self.zeros = levels.behind_links(self, result)
         self._check_used(result)
         if not self.retain:
             self.release(result)
@@ -144,7 +150,7 @@ class BackwardPass(Pass):
 
     def _check_used(self, reached: Any) -> None:
         for i, s in enumerate(self.required):
-            if s not in reached:
+            if s not in reached and s not in self.zeros:
                 raise errors.unused_input(i)
 
     def _watched(self) -> bool:
@@ -167,8 +173,7 @@ class BackwardPass(Pass):
 
     def _packed(self) -> bool:
         """Whether saved arrays were packed by hooks, which are to unpack once."""
-        packs = self.tape.packs or any([t.packs for t in self.homes.values()])
-        return packs and any([is_packed(e) for e in self.found.values()])
+        return self.special and any([is_packed(e) for e in self.found.values()])
 
     def _runs(self) -> set[int]:
         """Slots whose gradients this pass computes."""
@@ -197,6 +202,7 @@ class BackwardPass(Pass):
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
         consumed: dict[int, Any] = {}
+        link = TABLE["link"].id
         order = self.order
         order.reverse()
         e: Any = None
@@ -218,6 +224,8 @@ class BackwardPass(Pass):
                         tape.current_forward_entry = e
                     backward = replay.table.get(number) or replay.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, mutable_slots)
+                    if number == link:
+                        levels.add_zeros(e, g, cot, need)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
                 if not self.retain:

@@ -33,7 +33,7 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__", "bytes", "bytes_limit", "current_forward_entry", "hook_refs", "late_hooks", "limit", "packs",
+        "__weakref__", "bytes", "bytes_limit", "current_forward_entry", "hook_refs", "late_hooks", "limit", "special",
         "survivors", "thread",
     )  # fmt: skip
 
@@ -45,7 +45,7 @@ class Tape(dict[int, Entry]):
         self.bytes_limit = BYTE_SLACK
         self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them
-        self.packs = False  # whether there may be entries whose saved arrays are packed
+        self.special = 0  # the newest slot of a link, or of an entry whose saved arrays are packed
         self.current_forward_entry: Entry | None = None  # while a derivative is recorded: the entry of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
@@ -83,7 +83,7 @@ class Tape(dict[int, Entry]):
         if not self:
             self.survivors = self.bytes = 0
             self.bytes_limit = BYTE_SLACK
-            self.packs = False
+            self.special = 0
         elif self.bytes or len(self) - self.survivors >= 64:
             self.maybe_sweep()
 
@@ -115,7 +115,7 @@ class Tape(dict[int, Entry]):
 
     def clear(self) -> None:
         super().clear()
-        self.packs = False
+        self.special = 0
         self.hook_refs.clear()
         self.late_hooks.clear()
         self.survivors = self.bytes = 0

@@ -117,6 +117,12 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
     if number == OUTPUT:
         return gather_output
     op = BY_ID[number]
+    made = unlinked_backward(replay, op, number)
+    linked = op.constant_in and replay.record and not replay.lifted and number < op.id + SCALAR
+    return levels.backward_linked(made, op) if linked else made
+
+
+def unlinked_backward(replay: ReplayKind, op: Op, number: int) -> Backward:
     if number >= op.id + PACKED:
         return backward_packed(replay.backward_of(number - PACKED))
     if op.raw_backward is not None and number == op.id + GENERAL and (op.arity < 0 or op.outputs > 1) and not replay.record:

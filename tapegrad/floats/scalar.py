@@ -266,7 +266,7 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     """
     tape = TAPE.get()
     root = outputs[0]._s + 0  # an equal int, not the same: the entry is to go
-    if tape is None or root <= floor or tape.packs or tape.hook_refs or WATCHED_LEAVES or ANOMALY.get()[0]:
+    if tape is None or root <= floor or tape.special > floor or tape.hook_refs or WATCHED_LEAVES or ANOMALY.get()[0]:
         return None
     cot: dict[int, Any] = {root: 1.0}
     visited = []

@@ -49,7 +49,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return applied("leaky_relu", _leaky_relu, input, inplace, negative_slope)
 
 
-@with_grad_fn_name("ThresholdBackward0")
+@with_grad_fn_name("ThresholdBackward0", linked=True)
 def _threshold(x: Any, threshold: float, value: float) -> Any:
     x = floating(x, "threshold_cpu", "c")
     return elementwise.where(elementwise.le(x, threshold), value, x)
@@ -83,7 +83,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return applied("relu6", _limited, input, inplace, 0.0, 6.0)
 
 
-@with_grad_fn_name("HardsigmoidBackward0")
+@with_grad_fn_name("HardsigmoidBackward0", linked=True)
 def _hardsigmoid(x: Any) -> Any:
     return _limited(floating(x, "hardsigmoid_cpu") + 3.0, 0.0, 6.0) / 6.0
 
@@ -98,7 +98,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return applied("hardswish", _hardswish, floating(input, "hardswish_cpu"), inplace)
 
 
-@with_grad_fn_name("HardshrinkBackward0")
+@with_grad_fn_name("HardshrinkBackward0", linked=True)
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """input where it is outside [-lambd, lambd], else 0."""
     x = floating(input, "hardshrink_cpu")
@@ -106,7 +106,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return elementwise.where(inside, 0.0, x)
 
 
-@with_grad_fn_name("SoftshrinkBackward0")
+@with_grad_fn_name("SoftshrinkBackward0", linked=True)
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """input moved by lambd towards 0, and 0 in [-lambd, lambd].
 
@@ -120,7 +120,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return x - elementwise.clamp(x, -lambd, lambd)
 
 
-@with_grad_fn_name("PreluKernelBackward0")
+@with_grad_fn_name("PreluKernelBackward0", linked=True)
 @casting.in_16_bits
 def prelu(input: Any, weight: Any) -> Any:
     """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
@@ -158,7 +158,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
         drawn[negative] = generator.uniform(int(negative.sum()), np.float64, lower, upper)
         return drawn
 
-    return set_grad_fn_name("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
+    return set_grad_fn_name("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x), linked=True)
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Any:

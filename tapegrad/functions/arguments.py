@@ -95,10 +95,11 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def with_grad_fn_name(node: str) -> Callable[[F], F]:
+def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
     """For functions made of several ops: the node of the result, or of the first of several, gets the name of PyTorch's.
 
-    Its inputs are then those of the function, not those of the last op.
+    Its inputs are then those of the function, not those of the last op. With `linked`, gradients stay connected with the last
+    op's arguments, see `Op.constant_in`.
     """
 
     def decorate(function: F) -> F:
@@ -106,7 +107,7 @@ def with_grad_fn_name(node: str) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
             result = function(*args, **kwargs)
-            record.set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before)
+            record.set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before, linked)
             return result
 
         return call  # type: ignore[return-value]

@@ -114,7 +114,8 @@ def complex(real: Any, imag: Any) -> Any:
 def polar(abs: Any, angle: Any) -> Any:
     """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
     r, phi = _two_reals(abs, angle)
-    return _complex(r * elementwise_records.cos(phi), r * elementwise_records.sin(phi))
+    parts = _complex(r * elementwise_records.cos(phi), r * elementwise_records.sin(phi))
+    return set_grad_fn_name("PolarBackward0", parts, linked=True)
 
 
 @with_out

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core import record
+from ..core.op import TABLE
 from ..core.record import Box, fixed, running_trace, wrap
 from ..core.state import TRANSFORMING
 from ..core.vjp import arrays, bottom
@@ -847,14 +848,16 @@ def normal(
 @factory
 def bernoulli(input: Any, *, generator: Any = None) -> Any:
     """1 with the probability given by each element, else 0."""
-    return drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
+    drawn = drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
+    return record.set_grad_fn_name("BernoulliBackward0", TABLE["replaced"].call(input, drawn))
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
     if not silently(np.greater_equal, values_of(input), 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
+    drawn = drawn_from(lambda g, rates: g.poisson(rates), input, generator)
+    return record.set_grad_fn_name("PoissonBackward0", TABLE["replaced"].call(input, drawn))
 
 
 @factory

@@ -136,7 +136,8 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     if type(exponent) is int or type(exponent) is float:
         kind = x._d.dtype.kind
         if is_inexact(x._d.dtype):
-            return pow_scalar(x, exponent)
+            power = pow_scalar(x, exponent)
+            return power if exponent != 1 else set_grad_fn_name("PowBackward0", power, linked=True)
         if type(exponent) is int and kind in "iub":
             if exponent < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")

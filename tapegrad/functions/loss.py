@@ -399,7 +399,7 @@ def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
     return (shape.reshape(x, (1, -1)) if single else x), (shape.reshape(y, (1, -1)) if single else y), single
 
 
-@with_grad_fn_name("MultiMarginLossBackward0")
+@with_grad_fn_name("MultiMarginLossBackward0", linked=True)
 @casting.in_float32
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
@@ -445,7 +445,7 @@ def multi_margin_loss(
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
-@with_grad_fn_name("MultilabelMarginLossBackward0")
+@with_grad_fn_name("MultilabelMarginLossBackward0", linked=True)
 @casting.in_float32
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -601,7 +601,7 @@ def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: s
     return reduced(losses, reduction, sums.sum(factor) if reduction == "mean" else None)
 
 
-@with_grad_fn_name("NllLossBackward0")
+@with_grad_fn_name("NllLossBackward0", linked=True)
 @casting.in_float32
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,

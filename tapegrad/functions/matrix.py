@@ -306,7 +306,7 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     s = linalg_svdvals(a.detach())
     rank = _rank(s, atol, rtol)
     empty = fixed_like(np.zeros((0,), s._d.dtype), s)
-    residuals = empty
+    residuals = reshape(x, (-1,))[:0]
     if m > n and driver in ("gelsd", "gelss"):
         reads(rank, "lstsq(): the shape of the residuals depends on the rank")
     if m > n and (driver == "gels" or (driver != "gelsy" and (host(rank._d) == n).all())):
@@ -417,7 +417,7 @@ def linalg_matrix_power(A: Any, n: int) -> Any:
     n = operator.index(n)
     if n == 0:
         one = np.broadcast_to(np.eye(shape_of(a)[-1], dtype=a._d.dtype), shape_of(a))
-        return fixed_like(one.copy(), a)
+        return TABLE["replaced"].call(a, fixed_like(one.copy(), a))
     if n < 0:
         a, n = linalg_inv(a), -n
     power = None
@@ -552,6 +552,8 @@ def linalg_householder_product(A: Any, tau: Any) -> Any:
     if n < shape_of(t)[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     one = fixed_like(np.broadcast_to(np.eye(m, n, dtype=a._d.dtype), (*batch, m, n)).copy(), a)
+    if not shape_of(t)[-1]:
+        return TABLE["replaced"].call(a, one)
     return _reflected(a, t, one, range(shape_of(t)[-1] - 1, -1, -1), False)
 
 

@@ -15,7 +15,7 @@ from ..core import inplace
 from ..core.level import LEVEL
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import Box, functional, wrap
+from ..core.record import Box, functional, set_grad_fn_name, wrap
 from ..core.state import TRANSFORMING
 from ..dtypes import HALF
 from ..kernels.normalize import Dims
@@ -145,7 +145,8 @@ def _batch(
     if weight is not None:
         scale = scale * weight
     y = (x - _reshape(tensor(running_mean), row)) * _reshape(scale, row)
-    y = y if bias is None else y + _reshape(tensor(bias), row)
+    if bias is not None:
+        y = set_grad_fn_name("NativeBatchNormBackward0", y + _reshape(tensor(bias), row), linked=True)
     return (y if half is None else TABLE["cast"].call(y, half)), None, None
 
 

@@ -218,7 +218,7 @@ def _window_sizes(n: int, m: int, kernel: int, stride: int, padding: int, includ
     return np.asarray((first + kernel).clip(None, n) - first.clip(0, None))
 
 
-@with_grad_fn_name("SqueezeBackward1")
+@with_grad_fn_name("SqueezeBackward1", linked=True)
 def avg_pool1d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -227,7 +227,7 @@ def avg_pool1d(
     return _averaged("avg_pool1d", input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-@with_grad_fn_name("AvgPool2DBackward0")
+@with_grad_fn_name("AvgPool2DBackward0", linked=True)
 def avg_pool2d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -247,7 +247,7 @@ def avg_pool2d(
     return _averaged("avg_pool2d", input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@with_grad_fn_name("AvgPool3DBackward0")
+@with_grad_fn_name("AvgPool3DBackward0", linked=True)
 @casting.in_float32
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -332,8 +332,8 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
         before = next_slot()
         y = adaptive_mean(x, sizes)
         if dims == 1:
-            return set_grad_fn_name("SqueezeBackward1", y)
-        return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y, before)
+            return set_grad_fn_name("SqueezeBackward1", y, linked=sizes != (1,))
+        return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y, before, linked=True)
 
     return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
@@ -344,16 +344,17 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive_mean(dims) for dims in (1, 2, 3))
 
 
-def _of_windows(x: Any, indices: Sequence[Any], return_indices: bool) -> Any:
-    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
+def _of_windows(x: Any, indices: Sequence[Any]) -> tuple[Any, Any]:
+    """Maxima of windows, and their places in the flat image.
 
-    Leading dimensions of the indices are those of x.
+    The windows are products of indices, each (.., windows, elements) along one of the last dimensions. Leading dimensions of
+    the indices are those of x.
     """
     won = _best(x, lookup.with_arrays(indices))
     lead = shape_of(x)[: -len(indices)]
     line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
     maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
-    return (maxima, won) if return_indices else maxima
+    return maxima, won
 
 
 def _covering(n: int, m: int) -> Array:
@@ -373,9 +374,9 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         before = next_slot()
         y, places = _of_windows(x, windows, True)
         if dims == 1:
-            set_grad_fn_name("SqueezeBackward1", y)
+            set_grad_fn_name("SqueezeBackward1", y, linked=True)
         else:
-            set_grad_fn_name(f"AdaptiveMaxPool{dims}DBackward0", y, before)
+            set_grad_fn_name(f"AdaptiveMaxPool{dims}DBackward0", y, before, linked=True)
         return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
@@ -434,7 +435,9 @@ def _fractional(dims: int) -> Callable[..., Any]:
             # samples stand in order of (width, height), but (time, height, width)
             starts = _fractional_starts(samples[..., 1 - k if dims == 2 else k], n, m, size)
             windows.append(starts[..., None] + fixed_like(np.arange(size), x))
-        return _of_windows(x, windows, return_indices)
+        y, places = _of_windows(x, windows)
+        set_grad_fn_name(f"FractionalMaxPool{dims}DBackward0", y, linked=True)
+        return (y, places) if return_indices else y
 
     return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random places, {dims}-D.
 

@@ -362,7 +362,8 @@ def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
     rank = x._d.ndim
     along = dim_of(dim, rank)
     if not x._d.size:
-        return TABLE["clone"].call(x)
+        copied = TABLE["clone"] if x._d.dtype.kind in "biu" else TABLE["exp"]
+        return set_grad_fn_name(f"{name.title().replace('_', '')}Backward0", copied.call(x))
     if x._d.dtype.kind in "biuc":
         last = "lastdim_" if along >= rank - 1 else ""
         floating(x, f"{name}_{last}kernel_impl")

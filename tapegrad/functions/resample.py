@@ -86,7 +86,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         x = TABLE["clone"].call(x)
     if widths:
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
-        set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x, start)
+        node = name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2)
+        set_grad_fn_name(node, x, start, linked=mode in name)
     return x
 
 
@@ -191,7 +192,8 @@ def interpolate(
     if RANKS.get(mode, rank) != rank:
         raise NotImplementedError(f"Got {rank}D input, but {mode} mode needs {RANKS[mode]}D input")
     if mode == "area":
-        return adaptive_mean(x, sizes)
+        y, node = adaptive_mean(x, sizes), f"AdaptiveAvgPool{rank - 2}DBackward0"
+        return y if set(sizes) == {1} else set_grad_fn_name(node if rank > 3 else "SqueezeBackward1", y, linked=True)
     _check_image(x, sizes)
     before = next_slot()
     y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)

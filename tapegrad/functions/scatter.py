@@ -65,7 +65,7 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     places = beside(tensor(key.at), x) if isinstance(key, FlatIndex) else shown("index", every, key)
     x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
-        result = _products(x, v, places, include_self)
+        result = set_grad_fn_name("ScatterReduceBackward0", _products(x, v, places, include_self), linked=True)
     else:
         key = lookup.with_arrays((places,))
         if not include_self:

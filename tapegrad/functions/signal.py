@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import fixed
+from ..core.record import fixed, set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.devices import values_of
 from . import casting, fft
@@ -19,6 +19,11 @@ from .operands import tensor
 from .shape import narrow, transpose
 
 PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, NumPy's
+NODES = {
+    "reflect": "ReflectionPad1DBackward0",
+    "replicate": "ReplicationPad1DBackward0",
+    "circular": "torch::autograd::CopySlices",
+}
 VANISHING = 1e-11  # an envelope of the windows below it cannot be divided by
 
 # ------------------------------------------------------------------------------------------------------- transforms
@@ -41,7 +46,8 @@ def _padded(x: Any, pad: int, mode: str) -> Any:
         raise errors.circular_padding()
     if not n:
         raise RuntimeError(f"stft(): cannot pad an empty signal in mode {mode}")
-    return TABLE["index"].call(x, (..., fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))._d))  # type: ignore[call-overload]
+    places = fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))  # type: ignore[call-overload]
+    return set_grad_fn_name(NODES[mode], TABLE["index"].call(x, (..., places._d)), linked=mode != "circular")
 
 
 def _full_window(name: str, window: Any, win_length: int, n_fft: int, dtype: Any) -> Any:

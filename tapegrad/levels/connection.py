@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.connect import connect_levels
 from ..floats import scalar
-from . import batched_gradient, level, undo
+from . import batched_gradient, level, links, undo
 
 
 class Levels:
@@ -20,6 +20,10 @@ class Levels:
     remember_value = staticmethod(undo.remember_value)
     remember_gradient = staticmethod(undo.remember_gradient)
     backward_of_floats = staticmethod(scalar.backward_scalar)
+    backward_linked = staticmethod(links.backward_linked)
+    add_zeros = staticmethod(links.add_zeros)
+    behind_links = staticmethod(links.behind)
+    fill = staticmethod(links.fill)
     batched_gradient = staticmethod(batched_gradient.batched_gradient)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
-from ..core.entry import general_entry, output_entry
+from ..core.entry import answer_of, general_entry, output_entry, saved_of
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
 from ..core.record import Box, TensorState, box, getframe, half_of, new, recording, slow, user_frame
@@ -240,6 +240,28 @@ def relabelled(t: Any, slot: int) -> Any:
     if st is not None and st.slot_hooks is not None:
         out._st = TensorState(st.slot_hooks)
     return out
+
+
+def linked(t: Any, entry: Any, link: Callable[[int], int]) -> Any:
+    """A tensor of the same value whose slot in the layer of an entry `link` makes of its slot there.
+
+    What an entry saved tells its layer; if a level runs and it saved nothing, t is given back as it is.
+    """
+    if LEVEL.get() is None and t._st is None:
+        return box(t._d, link(t._s))
+    held = [v for v in (*saved_of(entry), answer_of(entry)) if hasattr(v, "dtype")]
+    if not held:
+        return t if LEVEL.get() is not None else relabelled(t, link(t._s))
+    return linked_in(layer_of(level_of(held[0])) if isinstance(held[0], Box) else None, t, link)
+
+
+def linked_in(layer: Level | None, t: Any, link: Callable[[int], int]) -> Any:
+    level = level_of(t)
+    if layer_of(level) is layer:
+        return relabelled(t, link(t._s))
+    if level is None or (layer is not None and level.id < layer.id):
+        return promoted(t, layer, link(0))
+    return boxed(t._d, t._s, LevelState(level, linked_in(layer, t._st.primal, link), t._st.payload, t._st.slot_hooks))
 
 
 def promoted(t: Any, level: Level | None, slot: int) -> Any:

@@ -17,6 +17,7 @@ _hardtanh = define(
     # 0 at both limits
     (lambda xp, ans, x, lo, hi: xp.logical_not(xp.logical_or(xp.le(x, lo), xp.ge(x, hi))),),
     saves="x",
+    constant_in="x",
     params=("min_val", "max_val"),
     samples=samples.HARDTANH,
 )
@@ -68,5 +69,5 @@ _hardswish = unary(
 unary(
     "hardswish_slope", activations.hardswish_slope,
     lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "",
-    jax="elementwise.hardswish_slope", saves="x", samples=samples.HARDSWISH,
+    jax="elementwise.hardswish_slope", constant_in="", saves="x", samples=samples.HARDSWISH,
 )  # fmt: skip

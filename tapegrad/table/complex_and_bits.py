@@ -14,7 +14,7 @@ from . import batching
 from .define import binary, define, unary
 from .refusals import no_kernel, refused_as
 from .samples import complex_and_bits as samples
-from .samples.common import PREDICATE
+from .samples.common import PREDICATE, STEPS, joined
 
 define(
     "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),),
@@ -35,7 +35,7 @@ _complex = define(
 )  # fmt: skip
 
 
-_angle_of_real = define("angle", "constant", _angle_real, batch=batching.pointwise, samples=PREDICATE)
+_angle_of_real = unary("angle", _angle_real, 0.0, "", integers="keep", samples=joined(PREDICATE, STEPS))
 
 
 copysign, _ = binary(
@@ -89,6 +89,7 @@ fmax, _ = binary(
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.ge(x, y), xp.ne(y, y))),
     ),
     "Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.",
+    constant_in="",
     saves="x y",
     refuses=NO_EXTREME["fmax"],
     samples=samples.EXTREMES,
@@ -101,6 +102,7 @@ fmin, _ = binary(
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.le(x, y), xp.ne(y, y))),
     ),
     "Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.",
+    constant_in="",
     saves="x y",
     refuses=NO_EXTREME["fmin"],
     samples=samples.EXTREMES,
@@ -118,6 +120,7 @@ nextafter, _ = binary(
     np.nextafter,
     (lambda xp, ans, x, y: xp.ne(x, y), 0.0),  # 0 where it stays
     "Elementwise next number after input towards other.",
+    constant_in="",
     saves=("x y", ""),
     refuses=NO_FRACTION,
     samples=samples.NEXTAFTER,

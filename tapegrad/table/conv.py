@@ -66,7 +66,7 @@ _conv_bias = define(
     (lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-     jax="windows.conv_bias", saves=("w x.shape", "x w.shape", ""),
+     jax="windows.conv_bias", saves=("w x.shape", "x w.shape", ""), constant_in=("", "", "x w"),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
     jvp=_forward_of("conv"), samples=samples.CONV_BIAS,
 )  # fmt: skip
@@ -75,7 +75,7 @@ _conv_transpose_bias = define(
     (lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-     jax="windows.conv_transpose_bias", saves=("w y.shape", "y w.shape", ""),
+     jax="windows.conv_transpose_bias", saves=("w y.shape", "y w.shape", ""), constant_in=("", "", "y w"),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
     jvp=_forward_of("conv_input"), samples=samples.CONV_TRANSPOSE_BIAS,
 )  # fmt: skip

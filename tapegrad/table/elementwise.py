@@ -28,6 +28,7 @@ from ..kernels.elementwise import (
 )
 from ..kernels.numpy import cannot_warn, copied
 from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
+from ..levels import links
 from . import batching
 from .define import binary, define, unary
 from .refusals import Refusal, each, no_kernel, refused_any, refused_as
@@ -182,7 +183,8 @@ binary(
 binary(
     "felt_or_zero", lambda xp, d, g: xp.where(xp.logical_or(xp.not_equal(g, 0), xp.isfinite(d)), d, 0),
     (lambda xp, ans, d, g: _felt(xp, d, g), None),
-    "d, and 0 where it is not finite and g is exactly 0.", saves=("d g", ""), display="Where", samples=samples.felt_or_zero,
+    "d, and 0 where it is not finite and g is exactly 0.",
+    constant_in="", saves=("d g", ""), display="Where", samples=samples.felt_or_zero,
 )  # fmt: skip
 
 
@@ -217,6 +219,13 @@ define(
     batch=batching.last, samples=ANALYTIC,
 )  # fmt: skip
 alias = define("alias", "linear", lambda xp, x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
+# y in place of x, on which it depends by steps: numbers drawn with x as their probabilities
+binary("replaced", lambda xp, x, y: xp.where(True, y, x), (0.0, 1.0), "", samples=samples.REPLACED)
+# x, connected with y: see `levels.links`
+define(
+    "link", "linear", lambda x, y: x, (lambda xp, g, ans, x, y: g, None), arity=2, batch=batching.last,
+    raw_backward=links.pass_on, jax="elementwise.first", samples=samples.LINKED,
+)  # fmt: skip
 
 
 def _of_complex(recorded: Any) -> Any:
@@ -300,15 +309,13 @@ safe_reciprocal = unary(
 )
 
 
-_floor_divide = define(
-    "floor_divide", "constant", _whole(np.floor_divide),
-    jax="elementwise.floor_divide", arity=2, refuses=no_kernel("cb", "div_floor_cpu"),
-    batch=batching.pointwise, samples=COMPARED,
+_floor_divide, _ = binary(
+    "floor_divide", _whole(np.floor_divide), (0.0, 0.0), "", jax="elementwise.floor_divide", display="DivBackward1",
+    refuses=no_kernel("cb", "div_floor_cpu"), samples=samples.WHOLE_QUOTIENTS,
 )  # fmt: skip
-_trunc_divide = define(
-    "trunc_divide", "constant", _whole(_truncated),
-    jax="elementwise.trunc_divide", arity=2, refuses=no_kernel("cb", "div_trunc_cpu"),
-    batch=batching.pointwise, samples=COMPARED,
+_trunc_divide, _ = binary(
+    "trunc_divide", _whole(_truncated), (0.0, 0.0), "", jax="elementwise.trunc_divide", display="DivBackward1",
+    refuses=no_kernel("cb", "div_trunc_cpu"), samples=samples.WHOLE_QUOTIENTS,
 )  # fmt: skip
 
 
@@ -341,13 +348,13 @@ def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
     if k == 1:
         return 1.0
     if k == 2:
-        return 2.0 * x
+        return xp.twice(x)
     return k * xp.pow_scalar(x, k - 1)
 
 
 pow_scalar = define(
     "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,),
-    saves="x", params=("exponent",), display="Pow", singular=True, samples=samples.POW_SCALAR,
+    constant_in="", saves="x", params=("exponent",), display="Pow", singular=True, samples=samples.POW_SCALAR,
 )  # fmt: skip
 
 
@@ -369,10 +376,12 @@ pow_tensor, _ = binary(
 )
 
 
+# The derivative of a square, whose own is connected with x, as PyTorch's 2 * x**0 is.
+unary("twice", lambda xp, x: 2.0 * x, lambda xp, ans, x: 2.0, "", constant_in="x", saves="", integers="keep", display="Mul")
 square = unary(
     "square",
     lambda xp, x: xp.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
-    lambda xp, ans, x: 2.0 * x,
+    lambda xp, ans, x: xp.twice(x),
     "Elementwise square.",
     saves="x",
     integers="keep",
@@ -596,8 +605,8 @@ logsigmoid = unary(
 )
 relu = unary(
     "relu", cannot_warn(lambda xp, x: xp.maximum(x, 0)),
-    lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
-    "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", integers="keep", samples=REAL,
+    lambda xp, ans, x: xp.ne(ans, 0.0),  # a nan passes its gradient on
+    "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", constant_in="ans", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
@@ -611,6 +620,7 @@ _leaky_relu = define(
     lambda xp, x, slope: xp.maximum(x, x * slope) if 0 < slope <= 1 else xp.where(x > 0, x, x * slope),
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
     saves="x",
+    constant_in="x",
     params=("negative_slope",),
     samples=samples.LEAKY_RELU,
 )
@@ -743,6 +753,7 @@ maximum, _ = binary(
     np.maximum,
     (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
     "Elementwise larger value; at a tie each side has derivative 1/2.",
+    constant_in="",
     saves="x y",
     refuses=refused_as("c", "maximum not implemented for complex tensors."),
     samples=samples.TIED,
@@ -752,6 +763,7 @@ minimum, _ = binary(
     np.minimum,
     (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
     "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    constant_in="",
     saves="x y",
     refuses=refused_as("c", "minimum not implemented for complex tensors."),
     samples=samples.TIED,
@@ -759,12 +771,12 @@ minimum, _ = binary(
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
     "clamp_min", "elementwise", lambda xp, x, lo: xp.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),),
-    saves="x", params=("min",),
+    constant_in="", saves="x", params=("min",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp_max = define(
     "clamp_max", "elementwise", lambda xp, x, hi: xp.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),),
-    saves="x", params=("max",),
+    constant_in="", saves="x", params=("max",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp = define(
@@ -772,6 +784,7 @@ _clamp = define(
     "elementwise",
     lambda xp, x, lo, hi: xp.minimum(xp.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
+    constant_in="",
     saves="x",
     params=("min", "max"),
     display="ClampBackward1",
@@ -787,6 +800,7 @@ _clamp_tensor = define(
         lambda xp, ans, x, lo, hi: xp.logical_and(xp.lt(x, lo), xp.lt(lo, hi)),
         lambda xp, ans, x, lo, hi: xp.logical_or(xp.gt(x, hi), xp.gt(lo, hi)),
     ),
+    constant_in="",
     saves="x lo hi",
     arity=3,
     display="Clamp",
@@ -826,6 +840,7 @@ _nan_to_num = define(
     "elementwise",
     lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
+    constant_in="",
     saves="x",
     samples=samples.NAN_TO_NUM,
 )

@@ -13,7 +13,7 @@ WINDOWS = ("sizes", "kernel", "stride", "padding", "dilation")
 _maximum = define(
     "max_pool", "general", _max_pool,
     (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),),
-    jax="windows.max_pool", saves="x ans", params=WINDOWS, display="MaxPool",
+    jax="windows.max_pool", saves="x ans", constant_in="x", params=WINDOWS, display="MaxPool",
     wide=False, batch=batching.leading,
     jvp=lambda xp, ts, ans, x, *params: xp.pool_pick(ts[0], x, ans, *params), samples=samples.pooled,
 )  # fmt: skip

@@ -302,6 +302,6 @@ _gru_layer = define(
 )  # fmt: skip
 _rnn_layer = define(
     "rnn_layer", "general", _rnn, (_d_rnn,),
-    jax="layers.rnn", saves="h0 w ans", arity=3, batch=_batch,
+    jax="layers.rnn", saves="h0 w ans", constant_in="ans", arity=3, batch=_batch,
     samples=samples.RNN_LAYER,
 )  # fmt: skip

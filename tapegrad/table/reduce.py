@@ -183,11 +183,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
     return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
 
 
-_amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", saves="x ans",
+_amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", constant_in="", saves="x ans",
                batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "max_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
-    jax="reduce.amin", saves="x ans",
+    jax="reduce.amin", constant_in="", saves="x ans",
                batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "min_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 
@@ -213,6 +213,7 @@ _max_dim = define(
     "general",
     pick(lambda xp, x, axis: xp.argmax(x, axis=axis)),
     (d_pick,),
+    constant_in="",
     saves="x.shape ans[1]",
     outputs=2,
     differentiable=1,
@@ -227,6 +228,7 @@ _min_dim = define(
     "general",
     pick(lambda xp, x, axis: xp.argmin(x, axis=axis)),
     (d_pick,),
+    constant_in="",
     saves="x.shape ans[1]",
     outputs=2,
     differentiable=1,

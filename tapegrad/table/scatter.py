@@ -59,7 +59,7 @@ define(
 for _name, _ufunc, _jax in (("scatter_amax", np.maximum, "index.max_at"), ("scatter_amin", np.minimum, "index.min_at")):
     define(
         _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered),
-        jax=_jax, saves="x v ans", arity=2, params=("index",), samples=samples.SCATTERED,
+        jax=_jax, constant_in="", saves="x v ans", arity=2, params=("index",), samples=samples.SCATTERED,
         jvp=_j_scattered, batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ for _name, _ufunc, _jax in (("scatter_amax", np.maximum, "index.max_at"), ("scat
 for _name, _ufunc, _jax in (("amax_rows", np.maximum, "index.max_rows"), ("amin_rows", np.minimum, "index.min_rows")):
     define(
         _name, "general", lambda x, v, index, _at=_ufunc.at: _extreme(_at)(x, v, (index,)),
-        (_d_kept_row, _d_scattered_row, None), jax=_jax, saves="x v index ans", arity=3, batch=lookup.several,
-        display="ScatterReduce",
+        (_d_kept_row, _d_scattered_row, None), jax=_jax, constant_in="", saves="x v index ans", arity=3,
+        batch=lookup.several, display="ScatterReduce",
         samples=lookup_samples.written,
     )  # fmt: skip

@@ -49,7 +49,7 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
 
 _sort = define(
     "sort", "general", _sort_forward, (_d_distinct,),
-    jax="reduce.sort", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    jax="reduce.sort", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.SORT,
 )  # fmt: skip
@@ -59,7 +59,7 @@ _argsort = define(
 )  # fmt: skip
 _topk = define(
     "topk", "general", _topk_forward, (_d_topk,),
-    jax="reduce.topk", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    jax="reduce.topk", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=batching.dims(1), jvp=_j_topk,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
@@ -68,42 +68,43 @@ _topk = define(
 )  # fmt: skip
 _cummax = define(
     "cummax", "general", _running(np.maximum), (_d_running,),
-    jax="reduce.cummax", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
+    jax="reduce.cummax", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=samples.RUNNING_EXTREMES,
 )  # fmt: skip
 _cummin = define(
     "cummin", "general", _running(np.minimum), (_d_running,),
-    jax="reduce.cummin", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
+    jax="reduce.cummin", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1, batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=samples.RUNNING_EXTREMES,
 )  # fmt: skip
 _median = define(
     "median", "general", _median_value, (d_extreme,),
-    saves="x ans", batch=along, jvp=j_extreme, zero_blocks="rows",
+    constant_in="", saves="x ans", batch=along, jvp=j_extreme, zero_blocks="rows",
     refuses=no_kernel("cb"), samples=samples.MEDIAN,
 )  # fmt: skip
 _median_dim = define(
     "median_dim", "general", pick(_median_place), (d_pick,),
-    jax="reduce.median_dim", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    jax="reduce.median_dim", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=along, jvp=j_pick, display="MedianBackward1",
     refuses=no_kernel("cb", "median_cpu"), samples=samples.MEDIAN_DIM,
 )  # fmt: skip
 _nanmedian = define(
-    "nanmedian", "general", _nanmedian_value, (d_extreme,), saves="x ans",
+    "nanmedian", "general", _nanmedian_value, (d_extreme,), constant_in="", saves="x ans",
     batch=along, jvp=j_extreme, zero_blocks="rows",
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN,
 )  # fmt: skip
 _nanmedian_dim = define(
-    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), saves="x.shape ans[1]", outputs=2, differentiable=1,
+    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,),
+    constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=along, jvp=j_pick,
     display="NanmedianBackward1",
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN_DIM,
 )  # fmt: skip
 _kthvalue = define(
     "kthvalue", "general", _kth_forward, (d_pick,),
-    jax="reduce.kthvalue", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    jax="reduce.kthvalue", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("dim", "keepdim", "k"), batch=along, jvp=j_pick, refuses=no_kernel("cb"), samples=samples.KTHVALUE,
 )  # fmt: skip
 _mode = define(
-    "mode", "general", pick(_mode_place), (d_pick,), saves="x.shape ans[1]", outputs=2, differentiable=1,
+    "mode", "general", pick(_mode_place), (d_pick,), constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=along, jvp=j_pick, refuses=no_kernel("c"), samples=samples.MODE,
 )  # fmt: skip

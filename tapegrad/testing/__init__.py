@@ -25,6 +25,7 @@ from .law import LawError as LawError
 from .law import samples_of as samples_of
 from .law import source as source
 from .reverse import broadcasting as broadcasting
+from .reverse import connected as connected
 from .reverse import dtypes as dtypes
 from .reverse import half_dtypes as half_dtypes
 from .reverse import linearity as linearity
@@ -36,6 +37,7 @@ from .reverse import saves_sufficient as saves_sufficient
 from .reverse import second_order as second_order
 from .reverse import strong_zero as strong_zero
 from .reverse import third_order as third_order
+from .reverse import unconnected as unconnected
 from .reverse import value as value
 from .reverse import vjp as vjp
 from .running import call as call

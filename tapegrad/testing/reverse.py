@@ -278,6 +278,54 @@ def recorded(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 
 
 @law
+def connected(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """Results of tracked arguments require grad, and recorded cotangents depend on what their rules read.
+
+    That is what `constant_in` names, and what the table's records save. The latter is not tested where one rule serves
+    several arguments, since it may be linear in some, and where `constant_in=""` says that what is saved is only compared.
+    """
+    for i, j in unconnected(op, arrays, params):
+        if i is None:
+            raise Broken(f"result {j} does not require grad", False, True)
+        raise Broken(f"the cotangent of argument {i} is not connected with argument {j}", None, "zeros")
+
+
+def unconnected(
+    op: Op, arrays: Sequence[Any], params: Sequence[Any], choices_too: bool = False
+) -> Iterator[tuple[int | None, int]]:
+    """Pairs (i, j): the recorded cotangent of argument i is not connected with argument j, which its rule reads.
+
+    (None, j): result j of tracked arguments does not require grad. With `choices_too`, `constant_in=""` is not believed.
+    """
+    exact = op.saves != EVERYTHING and op.arity > 0 and not op.joint and not op.name.startswith("custom.")
+    saved_too = exact and (choices_too or op.constant_in != ())
+    indices = differentiable(op, arrays)
+    xs = [leaf(a, i in indices) for i, a in enumerate(arrays)]
+    ys = [(j, y) for j, y in enumerate(call(op, xs, params)[: op.differentiable]) if is_inexact(y._d)]
+    for j, y in ys if indices else ():
+        if not y.requires_grad:
+            yield None, j
+    outputs = [y for _, y in ys if y.requires_grad]
+    if not outputs:
+        return
+    rng = generator(op, arrays)
+    seeds = [wrap_copy(random_like(rng, y._d)) for y in outputs]
+    cotangents = grad(outputs, [xs[i] for i in indices], seeds, create_graph=True, allow_unused=True)
+    for i, t in zip(indices, cotangents, strict=True):
+        at = 0 if op.arity < 0 else i
+        reads = [*(op.constant_in or ())[at : at + 1], *([op.saved[at]] if saved_too else [])]
+        every = any(r.answer or (op.arity < 0 and r.arguments) for r in reads)
+        wanted = [j for j in indices if every or any(j in r.arguments for r in reads)]
+        if t is None or not wanted:
+            continue
+        total = t.real.sum() if t.requires_grad else None
+        again = [None] * len(wanted)
+        if total is not None:
+            again = grad(total, [xs[j] for j in wanted], create_graph=True, allow_unused=True)
+        yield from [(i, j) for j, h in zip(wanted, again, strict=True) if h is None]
+
+
+@law
 def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """Asking for one argument's cotangent never runs another's rule."""
     gs = cotangents_for(op, arrays, params, generator(op, arrays))

@@ -58,6 +58,10 @@ def identity(x: Array) -> Array:
     return x
 
 
+def first(x: Array, y: Array) -> Array:
+    return x
+
+
 def where(mask: Array, x: Any, y: Any) -> Array:
     if getattr(x, "shape", None) == getattr(y, "shape", None) == mask.shape and x.dtype == y.dtype:
         return lax.select(mask, x, y)
@@ -296,7 +300,12 @@ def signed_remainder(x: Array, y: Array) -> Array:
     return jnp.where(r == 0, jnp.copysign(r, y), r) if r.dtype.kind == "f" else r  # a zero has the divisor's sign
 
 
-floor_divide, fmod = on_whole(jnp.floor_divide), on_whole(jnp.fmod)
+def signed_floor_divide(x: Array, y: Array) -> Array:
+    r = jnp.floor_divide(x, y)
+    return jnp.where(r == 0, jnp.copysign(r, x / y), r) if r.dtype.kind == "f" else r  # 0 has the sign of x / y
+
+
+floor_divide, fmod = on_whole(signed_floor_divide), on_whole(jnp.fmod)
 remainder = on_whole(signed_remainder)
 
 

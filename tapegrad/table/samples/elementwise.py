@@ -60,7 +60,10 @@ def felt_or_zero() -> Iterator[Sample]:
 CAST_WHOLE = of_values([[-1.6, 0.0], [2.7, 3.0]], params=(np.dtype(np.int64),))
 SUMS = pairs(complex_too=True)
 QUOTIENTS = pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True)
+LINKED = cases(((2, 3), (2, 3), ()), complex_too=True)
 ARRAY_QUOTIENTS = pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), numbers=False, complex_too=True)
+WHOLE_QUOTIENTS = pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5), (3.0, 1.0))
+REPLACED = pairs(numbers=False, complex_too=True)
 REMAINDERS = pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5))
 POW_SCALAR = domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,)))
 POWERS = pairs(
