@@ -26,10 +26,13 @@ __all__ = [
     "silu_slope",
     "softplus",
     "softplus_slope",
+    "tanh_slope",
+    "tanhshrink",
 ]
 
 GELU_RATE = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
+GELU_EDGE = 40.0  # beyond, the slope of the tanh form is 0 or 1
 
 
 # 1/(1 + exp(-x)) is accurate in both tails as long as exp(-x) is finite; the few elements below are redone by
@@ -145,19 +148,58 @@ def sigmoid_slope(x: Array) -> Array:
     return in_chunks(_sigmoid_slope, x)
 
 
-def _gate(exponent: Array) -> Array:
-    """1/(1 + exp(exponent)), in place."""
+def _tanh_slope(x: Array, out: Array) -> None:
+    np.cosh(x, out=out)
+    np.reciprocal(out, out=out)  # before it is squared: the square would overflow
+    out *= out
+
+
+def tanh_slope(x: Array) -> Array:
+    """The derivative of tanh, 1/cosh(x)**2, in both tails; of complex numbers by exp(-2*x) or exp(2*x), the smaller."""
+    if x.dtype.kind == "c":
+        e = np.exp(np.where(x.real < 0, 2 * x, -2 * x))
+        return np.asarray(4 * e / ((1 + e) * (1 + e)), x.dtype)
+    if x.size < _FEW:
+        r = np.reciprocal(np.cosh(x))
+        return np.asarray(r * r)
+    return in_chunks(_tanh_slope, x)
+
+
+def tanhshrink(xp: Any, x: Any) -> Any:
+    """x - tanh(x), by the continued fraction of tanh near 0, where the difference cancels."""
+    if x.dtype.kind == "c":
+        return x - xp.tanh(x)
+    square = xp.minimum(x * x, 1)
+    c = 1.0
+    for k in range(17, 1, -2):
+        c = k + square / c
+    c = square / c
+    return xp.where(xp.abs(x) < 1, x * (c / (c + 1)), x - xp.tanh(x))
+
+
+def _gate(exponent: Array, complement: Array) -> Array:
+    """1/(1 + exp(exponent)), in place; and 1 minus that, without cancellation."""
     np.exp(exponent, out=exponent)
+    np.minimum(exponent, _HUGE[exponent.dtype.char], out=complement)  # inf*0 would be nan
     exponent += 1
-    return np.divide(1, exponent, out=exponent)
+    np.divide(1, exponent, out=exponent)
+    complement *= exponent
+    return exponent
+
+
+_HUGE = {"f": 1e38, "d": 1e308}
 
 
 def _silu_slope(x: Array, out: Array) -> None:
-    s = _gate(-x)
-    np.subtract(1, s, out=out)
+    s = _gate(-x, out)
     out *= x
     out += 1
     out *= s
+    if not least(x) >= -_EXP_LIMIT[x.dtype.char]:
+        far = x < -_EXP_LIMIT[x.dtype.char]
+        z = np.maximum(x[far], -1e4)
+        root = np.exp(0.5 * z.astype(np.float64))
+        out[far] = (z + 1) * root * root
     _limits(x, out)
 
 
@@ -169,11 +211,12 @@ def _limits(x: Array, out: Array) -> None:
 
 
 def silu_slope(x: Array) -> Array:
-    """s*(1 + x*(1 - s)), s = sigmoid(x)."""
+    """s*(1 + x*(1 - s)), s = sigmoid(x), in both tails."""
     return in_chunks(_silu_slope, x)
 
 
 def _gelu_tanh_slope(x: Array, out: Array) -> None:
+    x = x.clip(-GELU_EDGE, GELU_EDGE)
     square = x * x
     rate = square * (3 * GELU_CUBE)
     rate += 1
@@ -181,14 +224,12 @@ def _gelu_tanh_slope(x: Array, out: Array) -> None:
     square += 1
     square *= x
     square *= -2 * GELU_RATE
-    s = _gate(square)
-    np.subtract(1, s, out=out)
+    s = _gate(square, out)
     rate *= x
     rate *= 2 * GELU_RATE
     out *= rate
     out += 1
     out *= s
-    _limits(x, out)
 
 
 def gelu_tanh_slope(x: Array) -> Array:

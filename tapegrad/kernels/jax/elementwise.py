@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..activations import GELU_CUBE, GELU_RATE
+from ..activations import GELU_CUBE, GELU_EDGE, GELU_RATE
+from ..elementwise import scaled_hypot_slope
 
 Array = Any
 Binary = Callable[[Any, Any], Array]
@@ -144,6 +145,11 @@ def sigmoid_slope(x: Array) -> Array:
     return e / lax.square(1 + e)
 
 
+def tanh_slope(x: Array) -> Array:
+    e = lax.exp(-2 * lax.abs(x)) if x.dtype.kind != "c" else lax.exp(jnp.where(x.real < 0, 2 * x, -2 * x))
+    return 4 * e / lax.square(1 + e)
+
+
 def share(x: Any, y: Any) -> Array:
     return sigmoid(distance(x, y))
 
@@ -177,9 +183,10 @@ def gelu_tanh(x: Array) -> Array:
 
 
 def gelu_tanh_slope(x: Array) -> Array:
+    x = jnp.clip(x, -GELU_EDGE, GELU_EDGE)
     square = x * x
     v = x * (1 + GELU_CUBE * square) * (2 * GELU_RATE)
-    return sloped(x, sigmoid(v) * (1 + x * sigmoid(-v) * (1 + 3 * GELU_CUBE * square) * (2 * GELU_RATE)))
+    return sigmoid(v) * (1 + x * sigmoid(-v) * (1 + 3 * GELU_CUBE * square) * (2 * GELU_RATE))
 
 
 def ndtr(x: Array) -> Array:
@@ -246,6 +253,10 @@ def safe_reciprocal(x: Array) -> Array:
 
 def hypot(x: Any, y: Any) -> Array:
     return jnp.hypot(x, y)
+
+
+def hypot_slope(x: Any, y: Any) -> Array:
+    return scaled_hypot_slope(jnp, x, y)
 
 
 def power(x: Any, y: Any) -> Array:
