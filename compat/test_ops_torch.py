@@ -244,19 +244,19 @@ def added_rows(g, index, rows, padding):
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
     "barrier", "cond", "felt_or_zero", "scan", "stop_gradient", "strong_mul", "transfer", "while",
-    "across", "airy", "alias", "amax_rows", "amin_rows", "asinh_slope", "atan_slope",
-    "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean",
-    "bessel_ratio", "bessel_y", "beta_ratio", "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight",
-    "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff", "exponent", "function", "gamma_path", "gamma_ratio",
-    "gelu_slope", "gelu_tanh_slope", "gru_layer", "guard_matrices", "guard_rows", "hardswish_slope", "hypot_slope",
-    "igamma_shape",
+    "across", "across_vector", "airy", "alias", "amax_rows", "amin_rows", "asinh_slope", "atan2_slope", "atan_slope",
+    "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y", "beta_ratio", "by_sign",
+    "cast_whole", "cbrt", "centred", "centred_transposed", "cofactor", "conv_weight", "cross_entropy_back", "dot_along",
+    "eig", "elu_slope", "exp_diff", "exp_shares", "exponent", "function", "gamma_path", "gamma_ratio", "gelu_slope",
+    "gelu_tanh_slope", "gru_layer", "guard_matrices", "guard_rows", "hardswish_slope", "hypot_slope", "igamma_shape",
     "inverse_gaps", "inverse_sizes", "laplace_chain", "laplace_sigmoid", "laplace_sin", "laplace_tanh", "largest",
-    "linear_scan", "log_loss", "log_ndtr_derivative", "lstm_layer", "lu_permutation", "matrix_exp_derivative", "norm_scale",
-    "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route", "power_of_two", "prod_others",
-    "product_sum", "put_rows", "rank", "resample", "rnn_layer", "safe_div", "safe_reciprocal", "share", "shift",
-    "sigmoid_slope", "silu_slope", "simplex_path", "sin_ratio", "softplus_slope", "standardize", "standardize_back", "stays",
-    "strided_sum", "tanh_slope", "tie", "tie_share", "to_complex", "true_places", "weigh_inner", "weighted_difference",
-    "window_best", "winner", "without_part", "write_zeros", "written_part", "zero_at", "zero_rows",
+    "linear_scan", "log_loss", "log_ndtr_derivative", "lstm_layer", "lu_permutation", "matrix_exp_derivative",
+    "norm_scale", "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route",
+    "power_of_two", "prod_others", "product_sum", "put_rows", "rank", "resample", "rnn_layer", "safe_div",
+    "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope", "simplex_path", "sin_ratio", "softplus_slope",
+    "standardize", "standardize_back", "stays", "strided_sum", "tanh_slope", "tie", "tie_share", "to_complex",
+    "true_places", "unit_vector", "weigh_inner", "weighted_difference", "window_best", "winner", "without_part",
+    "write_zeros", "written_part", "zero_at", "zero_rows",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.

@@ -91,7 +91,7 @@ COUNTERPARTS = {
     "sin_ratio": lambda x, order: derivative(lambda x: jnp.sin(x) / x, order)(x),
     "sgn_complex": lambda z: z / jnp.abs(z), "atan_slope": lambda x: 1 / (1 + x * x),
     "asinh_slope": lambda x: 1 / jnp.sqrt(1 + x * x), "tanh_slope": lambda x: 1 / jnp.cosh(x) ** 2,
-    "hypot_slope": lambda x, y: x / jnp.hypot(x, y),
+    "hypot_slope": lambda x, y: x / jnp.hypot(x, y), "atan2_slope": lambda x, y: x / (x * x + y * y),
     "erf": special.erf, "erfc": special.erfc, "ndtr": special.ndtr, "sigmoid": jnn.sigmoid, "logsigmoid": jnn.log_sigmoid,
     "log_loss": lambda x, y: -(y * jnp.log(x) + (1 - y) * jnp.log1p(-x)),
     "relu": jnn.relu, "silu": jnn.silu, "gelu": lambda x: jnn.gelu(x, approximate=False), "elu": jnn.elu,

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from .chunks import Array, in_chunks
-from .gaussian import _ndtr
+from .gaussian import _ndtr, polynomial
 
 __all__ = [
+    "asinh_slope",
+    "atan_slope",
     "by_sign",
     "elu",
     "elu_slope",
@@ -165,36 +167,93 @@ def tanh_slope(x: Array) -> Array:
     return in_chunks(_tanh_slope, x)
 
 
-def tanhshrink(xp: Any, x: Any) -> Any:
-    """x - tanh(x), by the continued fraction of tanh near 0, where the difference cancels."""
-    if x.dtype.kind == "c":
-        return x - xp.tanh(x)
-    square = xp.minimum(x * x, 1)
-    c = 1.0
-    for k in range(17, 1, -2):
-        c = k + square / c
-    c = square / c
-    return xp.where(xp.abs(x) < 1, x * (c / (c + 1)), x - xp.tanh(x))
+def inverse_and_rest(xp: Any, x: Any) -> tuple[Any, Any]:
+    """w and 1 + r*r with 1 + x*x = (1 + r*r)/(w*w), none of which overflows."""
+    size = xp.abs(x)
+    w = 1 / xp.maximum(size, 1)
+    rest = xp.minimum(size, 1) * w
+    return w, rest * rest + 1
 
 
-def _gate(exponent: Array, complement: Array) -> Array:
-    """1/(1 + exp(exponent)), in place; and 1 minus that, without cancellation."""
+def _is_far(x: Array) -> bool:
+    """Whether 1 + x*x may overflow; of nan, too."""
+    edge = _FAR[x.dtype.char]
+    return not (greatest(x) < edge and least(x) > -edge)
+
+
+_FAR = {"f": 1e18, "d": 1e150}
+
+
+def _atan_slope(x: Array, out: Array) -> None:
+    if _is_far(x):
+        w, rest = inverse_and_rest(np, x)
+        np.divide(w * w, rest, out=out)
+        return
+    np.multiply(x, x, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+
+
+def atan_slope(x: Array) -> Array:
+    """1/(1 + x*x)."""
+    return 1 / (x * x + 1) if x.dtype.kind == "c" else in_chunks(_atan_slope, x)
+
+
+def _asinh_slope(x: Array, out: Array) -> None:
+    if _is_far(x):
+        w, rest = inverse_and_rest(np, x)
+        np.divide(w, np.sqrt(rest), out=out)
+        return
+    np.multiply(x, x, out=out)
+    out += 1
+    np.sqrt(out, out=out)
+    np.reciprocal(out, out=out)
+
+
+def asinh_slope(x: Array) -> Array:
+    """1/sqrt(1 + x*x)."""
+    return 1 / np.sqrt(x * x + 1) if x.dtype.kind == "c" else in_chunks(_asinh_slope, x)
+
+
+# x - tanh(x) = x**3*P(x*x)/Q(x*x) up to |x| = 0.6, where the difference cancels: a convergent of tanh's continued fraction,
+# relative error 3e-17.
+SHRINK_EDGE = 0.6
+_SHRINK = (675675, 45045, 594, 1), (2027025, 945945, 51975, 630, 1)
+
+
+def shrink_near(xp: Any, x: Any) -> Any:
+    square = x * x
+    return x * square * polynomial(xp, _SHRINK[0], square) / polynomial(xp, _SHRINK[1], square)
+
+
+def _tanhshrink(x: Array, out: Array) -> None:
+    np.tanh(x, out=out)
+    np.subtract(x, out, out=out)
+    near = np.abs(x) < SHRINK_EDGE
+    if near.any():
+        out[:] = select(near, shrink_near(np, x), out)
+
+
+def tanhshrink(x: Array) -> Array:
+    """x - tanh(x), near 0, too."""
+    return x - np.tanh(x) if x.dtype.kind == "c" else in_chunks(_tanhshrink, x)
+
+
+def _gate(exponent: Array, out: Array) -> Array:
+    """1/(1 + exp(exponent)) into `out`; gives 1 minus that, without cancellation, in `exponent`."""
     np.exp(exponent, out=exponent)
-    np.minimum(exponent, _HUGE[exponent.dtype.char], out=complement)  # inf*0 would be nan
-    exponent += 1
-    np.divide(1, exponent, out=exponent)
-    complement *= exponent
+    np.add(exponent, 1, out=out)
+    np.divide(1, out, out=out)
+    exponent *= out
+    np.fmin(exponent, 1, out=exponent)  # inf*0 is nan
     return exponent
 
 
-_HUGE = {"f": 1e38, "d": 1e308}
-
-
 def _silu_slope(x: Array, out: Array) -> None:
-    s = _gate(-x, out)
-    out *= x
-    out += 1
-    out *= s
+    rest = _gate(-x, out)
+    rest *= x
+    rest += 1
+    out *= rest
     if not least(x) >= -_EXP_LIMIT[x.dtype.char]:
         far = x < -_EXP_LIMIT[x.dtype.char]
         z = np.maximum(x[far], -1e4)
@@ -224,12 +283,12 @@ def _gelu_tanh_slope(x: Array, out: Array) -> None:
     square += 1
     square *= x
     square *= -2 * GELU_RATE
-    s = _gate(square, out)
+    rest = _gate(square, out)
     rate *= x
     rate *= 2 * GELU_RATE
-    out *= rate
-    out += 1
-    out *= s
+    rest *= rate
+    rest += 1
+    out *= rest
 
 
 def gelu_tanh_slope(x: Array) -> Array:

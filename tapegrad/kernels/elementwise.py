@@ -87,52 +87,43 @@ def _power(x: Any, y: Any) -> Any:
 SAFE_SQUARES = {"f": (1e-30, 1e38), "d": (1e-280, 1e308)}  # sums of squares that have lost nothing
 
 
-def _root_of_squares(x: Any, y: Any) -> Any:
-    """sqrt(x * x + y * y), or None where the squares leave the range."""
-    square = np.asarray(x * x + y * y)
+def _sum_of_squares(x: Any, y: Any) -> Any:
+    """x*x + y*y, or None where a square leaves the range."""
+    square, other = x * x, y * y
+    alike = type(square) is type(other) is np.ndarray and square.shape == other.shape and square.dtype == other.dtype
+    square = np.add(square, other, out=square) if alike else np.asarray(square + other)
     low, high = SAFE_SQUARES.get(square.dtype.char, (0.0, 0.0))
     if square.size and np.minimum.reduce(square, axis=None) > low and np.maximum.reduce(square, axis=None) < high:
-        return np.sqrt(square, out=square)
+        return np.asarray(square)
     return None
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    root = _root_of_squares(x, y)
-    return np.hypot(x, y) if root is None else root  # three times slower
+    square = _sum_of_squares(x, y)
+    return np.hypot(x, y) if square is None else np.sqrt(square, out=square)  # np.hypot is three times slower
 
 
 def _hypot_slope(x: Any, y: Any) -> Any:
-    """x / hypot(x, y), 0 at the origin."""
-    root = _root_of_squares(x, y)
-    return scaled_hypot_slope(np, x, y) if root is None else x / root
+    """x/hypot(x, y), 0 at the origin."""
+    square = _sum_of_squares(x, y)
+    if square is None:
+        return scaled_hypot_slope(np, x, y)
+    return np.divide(x, np.sqrt(square, out=square), out=square)
+
+
+def _atan2_slope(x: Any, y: Any) -> Any:
+    """x/(x*x + y*y), 0 at the origin."""
+    square = _sum_of_squares(x, y)
+    return scaled_atan2_slope(np, x, y) if square is None else np.divide(x, square, out=square)
 
 
 def scaled_hypot_slope(xp: Any, x: Any, y: Any) -> Any:
-    larger = xp.maximum(xp.abs(x), xp.abs(y))
+    larger = xp.maximum(abs(x), abs(y))
     larger = xp.where(larger == 0, xp.ones((), larger.dtype), larger)
     x, y = x / larger, y / larger
     return x / xp.sqrt(xp.where(x == 0, xp.ones((), larger.dtype), x * x + y * y))
 
 
-def _inverse_and_rest(xp: Any, x: Any) -> tuple[Any, Any]:
-    """w and 1 + r*r with 1 + x*x = (1 + r*r) / (w*w), neither of which overflows."""
-    size = xp.abs(x)
-    w = 1 / xp.maximum(size, 1)
-    rest = xp.minimum(size, 1) * w
-    return w, rest * rest + 1
-
-
-def _atan_slope(xp: Any, x: Any) -> Any:
-    """1 / (1 + x*x)."""
-    if x.dtype.kind == "c":
-        return 1 / (x * x + 1)
-    w, rest = _inverse_and_rest(xp, x)
-    return w * w / rest
-
-
-def _asinh_slope(xp: Any, x: Any) -> Any:
-    """1 / sqrt(1 + x*x)."""
-    if x.dtype.kind == "c":
-        return 1 / xp.sqrt(x * x + 1)
-    w, rest = _inverse_and_rest(xp, x)
-    return w / xp.sqrt(rest)
+def scaled_atan2_slope(xp: Any, x: Any, y: Any) -> Any:
+    size = xp.hypot(x, y)
+    return scaled_hypot_slope(xp, x, y) / xp.where(size == 0, xp.ones((), size.dtype), size)

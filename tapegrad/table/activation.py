@@ -50,6 +50,7 @@ tanhshrink = unary(
     activations.tanhshrink,
     lambda xp, ans, x: xp.square(xp.tanh(x)),
     "Elementwise input - tanh(input); it and its derivative are exact near 0.",
+    jax="elementwise.tanhshrink",
     saves="x",
     display="Sub",
     samples=ANALYTIC,

@@ -14,9 +14,8 @@ from ..core.record import running_trace
 from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
-    _asinh_slope,
     _at_decimals,
-    _atan_slope,
+    _atan2_slope,
     _cast,
     _conj,
     _hypot,
@@ -412,7 +411,10 @@ reciprocal = unary(
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
 exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", saves="ans", singular=True)
-exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", saves="ans", singular=True)
+exp2 = unary(  # of x - 1, since the slope is finite a little beyond the last finite value
+    "exp2", np.exp2, lambda xp, ans, x: xp.exp2(x - 1.0) * (2.0 * math.log(2.0)), "Elementwise power of 2.", saves="x",
+    singular=True,
+)  # fmt: skip
 expm1 = unary(
     "expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", saves="x", singular=True
 )
@@ -450,8 +452,8 @@ acos = unary(
 )  # fmt: skip
 atan = unary("atan", np.arctan, lambda xp, ans, x: xp.atan_slope(x), "Elementwise arc tangent.", saves="x")
 unary(
-    "atan_slope", _atan_slope, lambda xp, ans, x: -2.0 * (x * ans) * ans,
-    "Elementwise 1 / (1 + input**2); no derivative overflows on its way.", saves="x ans",
+    "atan_slope", activations.atan_slope, lambda xp, ans, x: -2.0 * (x * ans) * ans,
+    "Elementwise 1 / (1 + input**2); no derivative overflows on its way.", jax="elementwise.atan_slope", saves="x ans",
 )  # fmt: skip
 sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", saves="x", singular=True)
 cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", saves="x", singular=True)
@@ -463,8 +465,8 @@ unary(
 )  # fmt: skip
 asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.asinh_slope(x), "Elementwise inverse hyperbolic sine.", saves="x")
 unary(
-    "asinh_slope", _asinh_slope, lambda xp, ans, x: -(x * ans) * ans * ans,
-    "Elementwise 1 / sqrt(1 + input**2); no derivative overflows on its way.", saves="x ans",
+    "asinh_slope", activations.asinh_slope, lambda xp, ans, x: -(x * ans) * ans * ans,
+    "Elementwise 1 / sqrt(1 + input**2); no derivative overflows on its way.", jax="elementwise.asinh_slope", saves="x ans",
 )  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
@@ -479,10 +481,7 @@ atan2, _ = binary(
     "atan2",
     np.arctan2,
     # 0 at the origin, as in PyTorch
-    (
-        lambda xp, ans, x, y: xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
-        lambda xp, ans, x, y: -xp.safe_div(xp.hypot_slope(x, y), xp.hypot(x, y)),
-    ),
+    (lambda xp, ans, x, y: xp.atan2_slope(y, x), lambda xp, ans, x, y: -xp.atan2_slope(x, y)),
     "Elementwise angle of the point (other, input).",
     saves="x y",
     integers="float",
@@ -505,21 +504,43 @@ hypot, _ = binary(
 )
 
 
-def _across_over_hypot(xp: Any, x: Any, y: Any) -> Any:
-    return xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y))
-
-
 # x / hypot(x, y). Its derivatives are products: 1 - (x / hypot)**2 would lose all digits where y is much smaller.
 binary(
     "hypot_slope",
     _hypot_slope,
     (
-        lambda xp, ans, x, y: xp.hypot_slope(y, x) * _across_over_hypot(xp, x, y),
-        lambda xp, ans, x, y: -ans * _across_over_hypot(xp, x, y),
+        lambda xp, ans, x, y: xp.hypot_slope(y, x) * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
+        lambda xp, ans, x, y: -ans * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
     ),
     "",
     jax="elementwise.hypot_slope",
     saves=("x y", "x y ans"),
+    integers="float",
+    samples=samples.AROUND_ORIGIN,
+)
+
+
+def _over_square(xp: Any, part: Any, x: Any, y: Any) -> Any:
+    h = xp.hypot(x, y)  # twice, since its square may overflow
+    return xp.safe_div(xp.safe_div(part, h), h)
+
+
+def _d_atan2_slope(xp: Any, ans: Any, x: Any, y: Any) -> Any:
+    a, b = xp.hypot_slope(x, y), xp.hypot_slope(y, x)
+    return _over_square(xp, b * b - a * a, x, y)
+
+
+# x / (x**2 + y**2)
+binary(
+    "atan2_slope",
+    _atan2_slope,
+    (
+        _d_atan2_slope,
+        lambda xp, ans, x, y: -2.0 * _over_square(xp, xp.hypot_slope(x, y) * xp.hypot_slope(y, x), x, y),
+    ),
+    "",
+    jax="elementwise.atan2_slope",
+    saves="x y",
     integers="float",
     samples=samples.AROUND_ORIGIN,
 )

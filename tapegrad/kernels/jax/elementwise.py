@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..activations import GELU_CUBE, GELU_EDGE, GELU_RATE
-from ..elementwise import scaled_hypot_slope
+from ..activations import GELU_CUBE, GELU_EDGE, GELU_RATE, SHRINK_EDGE, inverse_and_rest, shrink_near
+from ..elementwise import scaled_atan2_slope, scaled_hypot_slope
 
 Array = Any
 Binary = Callable[[Any, Any], Array]
@@ -150,6 +150,11 @@ def tanh_slope(x: Array) -> Array:
     return 4 * e / lax.square(1 + e)
 
 
+def tanhshrink(x: Array) -> Array:
+    difference = x - lax.tanh(x)
+    return difference if x.dtype.kind == "c" else jnp.where(lax.abs(x) < SHRINK_EDGE, shrink_near(jnp, x), difference)
+
+
 def share(x: Any, y: Any) -> Array:
     return sigmoid(distance(x, y))
 
@@ -257,6 +262,24 @@ def hypot(x: Any, y: Any) -> Array:
 
 def hypot_slope(x: Any, y: Any) -> Array:
     return scaled_hypot_slope(jnp, x, y)
+
+
+def atan2_slope(x: Any, y: Any) -> Array:
+    return scaled_atan2_slope(jnp, x, y)
+
+
+def atan_slope(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return 1 / (x * x + 1)
+    w, rest = inverse_and_rest(jnp, x)
+    return w * w / rest
+
+
+def asinh_slope(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return 1 / jnp.sqrt(x * x + 1)
+    w, rest = inverse_and_rest(jnp, x)
+    return w / jnp.sqrt(rest)
 
 
 def power(x: Any, y: Any) -> Array:
