@@ -353,12 +353,18 @@ pow_scalar = define(
 )  # fmt: skip
 
 
+def _d_pow(xp: Any, ans: Any, x: Any, y: Any) -> Any:
+    """0 at exponent 0 whatever the base, as in PyTorch; but not cut off from y there, since d/dy of it is 1 / x."""
+    slope = y * xp.pow(x, y - 1.0)
+    return xp.where(xp.logical_and(xp.eq(y, 0.0), xp.logical_not(xp.isfinite(slope))), 0.0, slope)
+
+
 pow_tensor, _ = binary(
     "pow",
     _power,
     (
-        # 0 at exponent 0 whatever the base; d/dy is 0 at base 0 for exponents >= 0, as in PyTorch
-        lambda xp, ans, x, y: xp.where(xp.eq(y, 0.0), 0.0, y * xp.pow(x, y - 1.0)),
+        _d_pow,
+        # 0 at base 0 for exponents >= 0, as in PyTorch
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
