@@ -107,7 +107,9 @@ erfinv = unary(
 def _d_ndtri(xp: Any, ans: Any, x: Any) -> Any:
     """1 over the density at ans; that from x and the hazard, since the square of ans would magnify its rounding."""
     low, high = x * xp.log_ndtr_derivative(ans, 1), (1.0 - x) * xp.log_ndtr_derivative(-ans, 1)
-    return xp.reciprocal(xp.where(xp.lt(x, 0.5), low, high))
+    inside = xp.logical_and(xp.gt(x, 0.0), xp.lt(x, 1.0))
+    at_ends = xp.exp(xp.square(ans) * 0.5) * math.sqrt(2.0 * math.pi)  # infinite, where the products are nan
+    return xp.where(inside, xp.reciprocal(xp.where(xp.lt(x, 0.5), low, high)), at_ends)
 
 
 ndtri = unary(
