@@ -111,8 +111,9 @@ def _kept_sum(xp: Any, x: Any, dims: Dims) -> Any:
 
 def _centred(g: Any, p: Any, dims: Dims) -> Any:
     if not _has_large(p):
-        one = dims and len(dims) == 1 and p.dtype.kind != "c"
-        return g - (_dot_along(np, g, p, dims[0]) if one else _kept_sum(np, g * p, dims))
+        if dims is not None and len(dims) == 1 and p.dtype.kind != "c":
+            return g - _dot_along(np, g, p, dims[0])
+        return g - _kept_sum(np, g * p, dims)
     return softmax.in_row_blocks(_centred_rows, g, p) if _in_rows(p, g, dims) else centred(np, g, p, dims)
 
 
