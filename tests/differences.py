@@ -15,6 +15,14 @@ ROWS = [
      "a = L.tensor(-50., requires_grad=True)\n"
      "L.nn.functional.binary_cross_entropy(a.sigmoid(), L.tensor(1.)).backward(); print(round(a.grad.item(), 3))",
      "-1.0", "-0.0"),
+    ("derivatives of tanh, hypot, saturated softmax and cross_entropy keep their digits",
+     "x = L.tensor(20., dtype=L.float64, requires_grad=True); x.tanh().backward(); print('%.6g' % x.grad.item())\n"
+     "y = L.tensor([[0., -50.]], requires_grad=True); L.nn.functional.cross_entropy(y, L.tensor([0])).backward()\n"
+     "print('%.4g' % y.grad[0, 0].item())",
+     "1.69934e-17\n-1.929e-22", "0\n0"),
+    ("the slope of x**y depends on y at y = 0, too",
+     "x = L.tensor(2., requires_grad=True); y = L.tensor(0., requires_grad=True)\n"
+     "g, = L.autograd.grad(x**y, x, create_graph=True); print(L.autograd.grad(g, y)[0].item())", "0.5", "0.0"),
     ("the sign of nan is nan, and so is the derivative of abs there",
      "print(L.sign(L.tensor(float('nan'))).item())", "nan", "0.0"),
     ("an infinite ctc_loss has gradient 0",

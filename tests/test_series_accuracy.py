@@ -23,6 +23,10 @@ def sigmoid(x):
     return 1 / (1 + mp.exp(-x))
 
 
+def sech_square(x):
+    return mp.sech(x) ** 2
+
+
 def phi(x):
     return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
 
@@ -87,6 +91,9 @@ REFERENCE = {
     "log2": lambda x: mp.log(x) / mp.log(2), "log10": lambda x: mp.log(x) / mp.log(10), "log1p": lambda x: mp.log(1 + x),
     "sin": mp.sin, "cos": mp.cos, "tan": mp.tan, "asin": mp.asin, "acos": mp.acos, "atan": mp.atan, "sinh": mp.sinh,
     "cosh": mp.cosh, "tanh": mp.tanh, "asinh": mp.asinh, "acosh": mp.acosh, "atanh": mp.atanh, "atan2": mp.atan2,
+    "atan_slope": lambda x: 1 / (1 + x * x), "asinh_slope": lambda x: 1 / mp.sqrt(1 + x * x),
+    "tanh_slope": sech_square, "hypot_slope": lambda x, y: x / mp.sqrt(x * x + y * y),
+    "atan2_slope": lambda x, y: x / (x * x + y * y),
     "one_minus_square": lambda x: 1 - x * x, "hypot": lambda x, y: mp.sqrt(x * x + y * y),
     "share": lambda x, y: sigmoid(x - y), "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
     "logaddexp2": lambda x, y: mp.log(mp.mpf(2) ** x + mp.mpf(2) ** y) / mp.log(2), "erf": mp.erf, "erfc": mp.erfc,

@@ -17,7 +17,8 @@ FUNCTIONS: dict[str, Values] = {
     "abs": abs, "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "sqrt": math.sqrt,
     "rsqrt": lambda x: 1.0 / math.sqrt(x), "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p,
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
-    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
+    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "tanh_slope": lambda x: 1.0 / math.cosh(x) ** 2,
+    "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
     "atan2": math.atan2, "hypot": math.hypot, "erf": math.erf, "erfc": math.erfc, "pow_scalar": math.pow,
     "pow": math.pow, "one_minus_square": lambda x: (1.0 - x) * (1.0 + x),
 }  # fmt: skip

@@ -5,6 +5,7 @@ The public functions of the records in `table.activation`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -226,7 +227,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 @with_grad_fn_name("MishBackward0")
 def _mish(x: Any) -> Any:
-    return x * elementwise_records.tanh(softplus(x))
+    return x * elementwise_records.tanh(elementwise_records._softplus(x, 1.0, math.inf))
 
 
 def mish(input: Any, inplace: bool = False) -> Any:

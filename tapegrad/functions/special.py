@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, fixed
+from ..dtypes import HALF
 from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table.define import named
@@ -149,7 +150,11 @@ airy_ai = _of_order("airy_ai", _airy, 0, "Elementwise Airy function Ai; needs Sc
 @with_grad_fn_name("SincBackward0")
 def sinc(input: Any) -> Any:
     """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
-    return _sin_ratio(elementwise_records.mul(tensor(input), math.pi), 0)
+    x = tensor(input)
+    if x._d.dtype in HALF:  # whose product with pi may be infinite
+        cast = TABLE["cast"].call
+        return cast(sinc(cast(x, np.dtype(np.float32))), x._d.dtype)
+    return _sin_ratio(elementwise_records.mul(x, math.pi), 0)
 
 
 @with_out

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from .chunks import Array, in_chunks
-from .gaussian import _ndtr
+from .gaussian import _ndtr, polynomial
 
 __all__ = [
+    "asinh_slope",
+    "atan_slope",
     "by_sign",
     "elu",
     "elu_slope",
@@ -26,10 +28,13 @@ __all__ = [
     "silu_slope",
     "softplus",
     "softplus_slope",
+    "tanh_slope",
+    "tanhshrink",
 ]
 
 GELU_RATE = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
+GELU_EDGE = 40.0  # beyond, the slope of the tanh form is 0 or 1
 
 
 # 1/(1 + exp(-x)) is accurate in both tails as long as exp(-x) is finite; the few elements below are redone by
@@ -145,19 +150,115 @@ def sigmoid_slope(x: Array) -> Array:
     return in_chunks(_sigmoid_slope, x)
 
 
-def _gate(exponent: Array) -> Array:
-    """1/(1 + exp(exponent)), in place."""
+def _tanh_slope(x: Array, out: Array) -> None:
+    np.cosh(x, out=out)
+    np.reciprocal(out, out=out)  # before it is squared: the square would overflow
+    out *= out
+
+
+def tanh_slope(x: Array) -> Array:
+    """The derivative of tanh, 1/cosh(x)**2, in both tails; of complex numbers by exp(-2*x) or exp(2*x), the smaller."""
+    if x.dtype.kind == "c":
+        e = np.exp(np.where(x.real < 0, 2 * x, -2 * x))
+        return np.asarray(4 * e / ((1 + e) * (1 + e)), x.dtype)
+    if x.size < _FEW:
+        r = np.reciprocal(np.cosh(x))
+        return np.asarray(r * r)
+    return in_chunks(_tanh_slope, x)
+
+
+def inverse_and_rest(xp: Any, x: Any) -> tuple[Any, Any]:
+    """w and 1 + r*r with 1 + x*x = (1 + r*r)/(w*w), none of which overflows."""
+    size = xp.abs(x)
+    w = 1 / xp.maximum(size, 1)
+    rest = xp.minimum(size, 1) * w
+    return w, rest * rest + 1
+
+
+def _is_far(x: Array) -> bool:
+    """Whether 1 + x*x may overflow; of nan, too."""
+    edge = _FAR[x.dtype.char]
+    return not (greatest(x) < edge and least(x) > -edge)
+
+
+_FAR = {"f": 1e18, "d": 1e150}
+
+
+def _atan_slope(x: Array, out: Array) -> None:
+    if _is_far(x):
+        w, rest = inverse_and_rest(np, x)
+        np.divide(w * w, rest, out=out)
+        return
+    np.multiply(x, x, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+
+
+def atan_slope(x: Array) -> Array:
+    """1/(1 + x*x)."""
+    return 1 / (x * x + 1) if x.dtype.kind == "c" else in_chunks(_atan_slope, x)
+
+
+def _asinh_slope(x: Array, out: Array) -> None:
+    if _is_far(x):
+        w, rest = inverse_and_rest(np, x)
+        np.divide(w, np.sqrt(rest), out=out)
+        return
+    np.multiply(x, x, out=out)
+    out += 1
+    np.sqrt(out, out=out)
+    np.reciprocal(out, out=out)
+
+
+def asinh_slope(x: Array) -> Array:
+    """1/sqrt(1 + x*x)."""
+    return 1 / np.sqrt(x * x + 1) if x.dtype.kind == "c" else in_chunks(_asinh_slope, x)
+
+
+# x - tanh(x) = x**3*P(x*x)/Q(x*x) up to |x| = 0.6, where the difference cancels: a convergent of tanh's continued fraction,
+# relative error 3e-17.
+SHRINK_EDGE = 0.6
+_SHRINK = (675675, 45045, 594, 1), (2027025, 945945, 51975, 630, 1)
+
+
+def shrink_near(xp: Any, x: Any) -> Any:
+    square = x * x
+    return x * square * polynomial(xp, _SHRINK[0], square) / polynomial(xp, _SHRINK[1], square)
+
+
+def _tanhshrink(x: Array, out: Array) -> None:
+    np.tanh(x, out=out)
+    np.subtract(x, out, out=out)
+    near = np.abs(x) < SHRINK_EDGE
+    if near.any():
+        out[:] = select(near, shrink_near(np, x), out)
+
+
+def tanhshrink(x: Array) -> Array:
+    """x - tanh(x), near 0, too."""
+    return x - np.tanh(x) if x.dtype.kind == "c" else in_chunks(_tanhshrink, x)
+
+
+def _gate(exponent: Array, out: Array) -> Array:
+    """1/(1 + exp(exponent)) into `out`; gives 1 minus that, without cancellation, in `exponent`."""
     np.exp(exponent, out=exponent)
-    exponent += 1
-    return np.divide(1, exponent, out=exponent)
+    np.add(exponent, 1, out=out)
+    np.divide(1, out, out=out)
+    exponent *= out
+    np.fmin(exponent, 1, out=exponent)  # inf*0 is nan
+    return exponent
 
 
 def _silu_slope(x: Array, out: Array) -> None:
-    s = _gate(-x)
-    np.subtract(1, s, out=out)
-    out *= x
-    out += 1
-    out *= s
+    rest = _gate(-x, out)
+    rest *= x
+    rest += 1
+    out *= rest
+    if not least(x) >= -_EXP_LIMIT[x.dtype.char]:
+        far = x < -_EXP_LIMIT[x.dtype.char]
+        z = np.maximum(x[far], -1e4)
+        root = np.exp(0.5 * z.astype(np.float64))
+        out[far] = (z + 1) * root * root
     _limits(x, out)
 
 
@@ -169,11 +270,12 @@ def _limits(x: Array, out: Array) -> None:
 
 
 def silu_slope(x: Array) -> Array:
-    """s*(1 + x*(1 - s)), s = sigmoid(x)."""
+    """s*(1 + x*(1 - s)), s = sigmoid(x), in both tails."""
     return in_chunks(_silu_slope, x)
 
 
 def _gelu_tanh_slope(x: Array, out: Array) -> None:
+    x = x.clip(-GELU_EDGE, GELU_EDGE)
     square = x * x
     rate = square * (3 * GELU_CUBE)
     rate += 1
@@ -181,14 +283,12 @@ def _gelu_tanh_slope(x: Array, out: Array) -> None:
     square += 1
     square *= x
     square *= -2 * GELU_RATE
-    s = _gate(square)
-    np.subtract(1, s, out=out)
+    rest = _gate(square, out)
     rate *= x
     rate *= 2 * GELU_RATE
-    out *= rate
-    out += 1
-    out *= s
-    _limits(x, out)
+    rest *= rate
+    rest += 1
+    out *= rest
 
 
 def gelu_tanh_slope(x: Array) -> Array:

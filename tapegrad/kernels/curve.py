@@ -32,14 +32,14 @@ def _chained(d1: Any, d2: Any, stack: Any) -> Any:
 Two = Callable[[Any, Any], tuple[Any, Any]]
 
 
-def _tanh(xp: Any, a: Any) -> tuple[Any, Any]:
-    d1 = 1.0 - a * a
-    return d1, (a * d1) * -2.0
+def _tanh(xp: Any, x: Any) -> tuple[Any, Any]:
+    d1 = xp.tanh_slope(x)
+    return d1, (xp.tanh(x) * d1) * -2.0
 
 
-def _sigmoid(xp: Any, a: Any) -> tuple[Any, Any]:
-    d1 = a * (1.0 - a)
-    return d1, d1 * (1.0 - 2.0 * a)
+def _sigmoid(xp: Any, x: Any) -> tuple[Any, Any]:
+    d1 = xp.sigmoid_slope(x)
+    return d1, d1 * -xp.tanh(0.5 * x)
 
 
 def _sin(xp: Any, x: Any) -> tuple[Any, Any]:

@@ -40,13 +40,25 @@ def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
     np.exp(p, out=p)
     total = softmax.sum_kept(p, dim)
     np.subtract(top, loss, out=loss)
-    loss += np.log(total)
+    loss += softmax.log_of_sum(p, total, dim)
     p *= 1.0 / total
+
+
+def _sums_without(p: Any, places: Any, near: Any, dim: int) -> Any:
+    if dim == p.ndim - 1:
+        return softmax.sums_without(np.ascontiguousarray(p), places[near])
+    others = np.array(p, order="C")
+    others.reshape(-1)[places] = 0
+    return softmax.sum_kept(others, dim).reshape(places.shape)[near]
 
 
 def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
     out = np.ascontiguousarray(p * g)
     places = _places(label, p.shape, dim)
-    out.reshape(-1)[places] -= g.reshape(places.shape)
+    flat, h = out.reshape(-1), g.reshape(places.shape)
+    flat[places] -= h
+    near = p.reshape(-1)[places] > 0.5
+    if near.any():  # Note [The largest share], in `reduce`
+        flat[places[near]] = -h[near] * _sums_without(p, places, near, dim)
     dead = (g == 0) & np.isnan(p.take([0], dim))  # nan is in the whole row
     return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out

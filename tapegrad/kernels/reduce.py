@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from . import accumulate, softmax
-from .numpy import add_reduce, cannot_warn, ordered, quiet, wide_sum
+from .elementwise import SAFE_SQUARES, _safe_div
+from .numpy import add_reduce, cannot_warn, finite, ordered, quiet, wide_sum
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
@@ -48,8 +49,113 @@ def _std(xp: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
 
 
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
+    total = _sum_of_squares(x, dims, keepdim)
+    low, high = SAFE_SQUARES.get(total.dtype.char, (0.0, 0.0))
+    if x.size and not (min_reduce(total, axis=None) > low and max_reduce(total, axis=None) < high):
+        top = _norm_scale(np, max_reduce(np.abs(x), axis=dims, keepdims=True))
+        root = np.sqrt(_sum_of_squares(_safe_div(x, top), dims, keepdim))
+        return ordered((root * top.reshape(root.shape)).astype(x.real.dtype))
+    return ordered(np.sqrt(total).astype(x.real.dtype))
+
+
+def _sum_of_squares(x: Any, dims: Dims, keepdim: bool) -> Any:
+    if dims == (x.ndim - 1,) and x.dtype.char in "fd" and x.shape[-1] <= DOT_ROW:
+        total = np.vecdot(x, x)
+        return np.asarray(total[..., None] if keepdim else total)
     square = (x * x.conj()).real if x.dtype.kind == "c" else x * x
-    return ordered(np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype))
+    return np.asarray(add_reduce(square, axis=dims, keepdims=keepdim))
+
+
+def _unit_vector(x: Any, dims: Dims) -> Any:
+    """x / |x|; 0 for the zero vector."""
+    return _safe_div(x, _norm2(x, dims, True))
+
+
+# Note [The largest share]
+# Of shares p of 1, one may be so near to 1 that 1 - p has lost all its digits; it is then the sum of the others. So is
+# 1 - u*u for an element of a unit vector. Only an element above 1/2 needs it, of which a row has one.
+
+
+def centred(xp: Any, g: Any, p: Any, dims: Dims) -> Any:
+    """g minus its mean with the weights p, whose sum is 1. See Note [The largest share]: g is shifted to 0 there first."""
+    if p.dtype.kind != "c":
+        g = g - _kept_sum(xp, xp.where(p > 0.5, g, 0), dims)
+    return g - _kept_sum(xp, g * p, dims)
+
+
+def centred_transposed(xp: Any, g: Any, p: Any, dims: Dims) -> Any:
+    """g minus p times the sum of g, for p whose sum is 1."""
+    result = g - p * _kept_sum(xp, g, dims)
+    if p.dtype.kind == "c":
+        return result
+    large = p > 0.5
+    others = g * _kept_sum(xp, xp.where(large, 0, p), dims) - p * _kept_sum(xp, xp.where(large, 0, g), dims)
+    return xp.where(large, others, result)
+
+
+def across_vector(xp: Any, t: Any, u: Any, dims: Dims) -> Any:
+    """The part of t across the unit vector u: t - u*(u, t)."""
+    product = xp.conj(u) * t
+    along = product.real
+    result = t - u * _kept_sum(xp, along, dims)
+    size = (u * xp.conj(u)).real
+    large = size > 0.5
+    turned = 1j * u * product.imag if u.dtype.kind == "c" else 0
+    others = t * _kept_sum(xp, xp.where(large, 0, size), dims) + turned - u * _kept_sum(xp, xp.where(large, 0, along), dims)
+    return xp.where(large, others, result)
+
+
+def _kept_sum(xp: Any, x: Any, dims: Dims) -> Any:
+    return x.sum(dims, keepdims=True)
+
+
+def _centred(g: Any, p: Any, dims: Dims) -> Any:
+    if not _has_large(p):
+        if dims is not None and len(dims) == 1 and p.dtype.kind != "c":
+            return g - _dot_along(np, g, p, dims[0])
+        return g - _kept_sum(np, g * p, dims)
+    return softmax.in_row_blocks(_centred_rows, g, p) if _in_rows(p, g, dims) else centred(np, g, p, dims)
+
+
+def _centred_rows(g: Any, p: Any) -> Any:
+    index, shift = np.flatnonzero(p > 0.5), np.zeros((len(p), 1), g.dtype)
+    shift[index // p.shape[1], 0] = g.reshape(-1)[index]
+    g = g - shift
+    g -= _dot_along(np, g, p, 1)
+    return g
+
+
+def _centred_transposed(g: Any, p: Any, dims: Dims) -> Any:
+    if not _has_large(p):
+        return g - p * (softmax.sum_kept(g, dims[0]) if dims and len(dims) == 1 else _kept_sum(np, g, dims))
+    rows = _in_rows(p, g, dims)
+    return softmax.in_row_blocks(_centred_transposed_rows, g, p) if rows else centred_transposed(np, g, p, dims)
+
+
+def _centred_transposed_rows(g: Any, p: Any) -> Any:
+    index = np.flatnonzero(p > 0.5)
+    result = p * -softmax.sum_kept(g, 1)
+    result += g
+    rest, others = softmax.sums_without(p, index), softmax.sums_without(g, index)
+    result.reshape(-1)[index] = g.reshape(-1)[index] * rest - p.reshape(-1)[index] * others
+    return result
+
+
+def _in_rows(p: Any, g: Any, dims: Dims) -> bool:
+    return dims == (p.ndim - 1,) and p.flags.c_contiguous and g.flags.c_contiguous and p.dtype == g.dtype
+
+
+def _has_large(p: Any) -> bool:
+    return bool(p.size and p.dtype.kind != "c" and not max_reduce(p, axis=None) <= 0.5)
+
+
+def _exp_shares(x: Any, dims: Dims) -> Any:
+    """exp(x) over its sum; 0 for terms of 0, be the sum 0 or infinite."""
+    if x.dtype.kind != "c":
+        p = softmax.softmax(x, tuple(range(x.ndim)) if dims is None else dims)
+        if finite(p):
+            return p
+    return _exp_diff(np, x, _logsumexp(x, dims, True))
 
 
 def _norm_scale(xp: Any, top: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from .activations import greatest, least
-from .chunks import Array, computing
+from .chunks import CHUNK_BYTES, Array, computing
 from .numpy import quiet
 
 __all__ = ["log_softmax", "logsumexp", "max_kept", "modest", "row_max", "short", "softmax", "sum_kept"]
@@ -64,20 +64,59 @@ def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
     return result
 
 
+def log_of_sum(terms: Array, total: Array, axis: int | tuple[int, ...]) -> Array:
+    """log(total) of the sums of terms of which the largest is 1; by log1p where the others are small."""
+    result = np.log(total)
+    near = (total >= 1) & (total < 1.5)
+    if near.any():  # in such a row one term is 1
+        last = axis == terms.ndim - 1
+        others = terms[near[..., 0]] if last else terms.copy()
+        others *= others != 1
+        rest = sum_kept(others, 1).ravel() if last else sum_kept(others, axis)[near]
+        result[near] = np.log1p(rest)
+    return np.asarray(result)
+
+
+def sums_without(x: Array, index: Array) -> Array:
+    """Sums of the rows (along the last dimension) that hold the elements at these flat indices, without these elements."""
+    n = x.shape[-1]
+    rows = x.reshape(-1, n)[index // n]
+    rows.reshape(-1)[np.arange(0, rows.size, n) + index % n] = 0
+    return sum_kept(rows, 1)[:, 0]
+
+
 def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
     result = x - max_kept(x, axis)
-    result -= np.log(sum_kept(np.exp(result), axis))
+    terms = np.exp(result)
+    result -= log_of_sum(terms, sum_kept(terms, axis), axis)
     return np.asarray(result)
 
 
 def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
     if modest(x):
-        return np.asarray(np.log(sum_kept(np.exp(x), axis)))
+        total = sum_kept(np.exp(x), axis)
+        if not ((total > 0.5) & (total < 1.5)).any():
+            return np.asarray(np.log(total))
     shift = max_kept(x, axis)
     shift[~np.isfinite(shift)] = 0  # inf - inf would be nan; without a shift exp and log give the limits
     terms = x - shift
     np.exp(terms, out=terms)
-    return np.asarray(np.log(sum_kept(terms, axis)) + shift)
+    return np.asarray(log_of_sum(terms, sum_kept(terms, axis), axis) + shift)
+
+
+def in_row_blocks(kernel: Callable[..., Array], *arrays: Array) -> Array:
+    """kernel(rows, ...) of arrays of one shape in C order, so many rows at a time that the temporaries stay in the cache."""
+    shape = arrays[0].shape
+    flat = [a.reshape(-1, shape[-1]) for a in arrays]
+    step = max(CHUNK_BYTES // max(flat[0].itemsize * shape[-1], 1), 1)
+    result: Array | None = None
+    for i in range(0, len(flat[0]), step):
+        part = kernel(*[a[i : i + step] for a in flat])
+        if result is None:
+            result = np.empty((len(flat[0]), part.shape[-1]), part.dtype)
+        result[i : i + step] = part
+    assert result is not None
+    return result.reshape(*shape[:-1], -1)
 
 
 @quiet
@@ -90,12 +129,14 @@ def _rowwise(kernel: Callable[[Array, int | tuple[int, ...]], Array], x: Array, 
         # Reductions and broadcasts cost ten times more along short rows than along long columns.
         columns = np.ascontiguousarray(source.reshape(-1, length).T)
         result = np.ascontiguousarray(kernel(columns, 0).T).reshape(*source.shape[:-1], -1)
+    elif axes == (source.ndim - 1,) and source.nbytes > CHUNK_BYTES and source.flags.c_contiguous:
+        result = in_row_blocks(lambda rows: kernel(rows, 1), source)
     else:
         result = kernel(source, axes[0] if len(axes) == 1 else axes)
     return np.asarray(result if x.ndim else result.reshape(()), x.dtype)
 
 
-def softmax(x: Array, axis: int) -> Array:
+def softmax(x: Array, axis: Axis) -> Array:
     """exp(x - max)/sum(exp(x - max)) along `axis`.
 
     A row that holds nan or +inf, or is wholly -inf, is nan as in PyTorch.

@@ -198,6 +198,7 @@ def _lgamma(xp: Any, x: Array) -> Array:
     if low.size:  # lgamma(x) = log(pi/abs(x*sin(pi*x))) - lgamma(-x)
         s = y[low]
         reflected = xp.log(math.pi / xp.abs(s * xp.sin(math.pi * (s - xp.rint(s))))) - result[low]
+        reflected = xp.where(s == xp.rint(s), np.inf, reflected)  # inf - inf far out
         result[low] = xp.where(s < 1e-20, -xp.log(s), reflected)  # the square of a smaller s may be 0
     result[xp.isinf(x)] = np.inf
     return result
@@ -218,8 +219,9 @@ def _hurwitz(xp: Any, s: float | Array, q: Array) -> Array:
     for k in range(1, count):
         result += xp.power(q + k, -s)
     a = q + count
-    last = xp.power(a, -s)
-    result += last * a / (s - 1)
+    head = xp.power(a, 1 - s)
+    last = head / a
+    result += head / (s - 1)
     result += 0.5 * last
     factor = s * last / a
     square = a * a
@@ -553,7 +555,7 @@ def _erfcx_order(xp: Any, x: Array, order: int) -> Array:
         return _erfcx(xp, x)
     v = 1 / (1 + xp.abs(x))
     result = _clenshaw(xp, _erfcx_table(order), 2 * v - 1) * v ** (order + 1)
-    low = (x < 0).nonzero()[0]
+    low = (x < 0.02).nonzero()[0]  # above 0, too: at the end of its interval the interpolant magnifies rounding
     if low.size:
         s = x[low]
         before, last = xp.full_like(s, 2 / math.sqrt(math.pi)), _erfcx(xp, s)
@@ -602,8 +604,11 @@ def _log_ndtr_derivative(xp: Any, x: Array, order: int) -> Array:
     if low.size:
         z = x[low] * -math.sqrt(0.5)
         e = [_erfcx_order(xp, z, n) for n in range(order + 1)]
-        factor = -math.sqrt(2) * e[1] / e[0] if order == 2 else 8 * (3 * e[1] * e[3] - 2 * e[2] * e[2]) / (e[0] * e[0])
-        result[low] = h[low] * factor
+        e = [f / e[0] for f in e]
+        if order == 2:
+            result[low] = -math.sqrt(2) * h[low] * e[1]
+        else:
+            result[low] = 8 * (3 * (h[low] * e[1]) * e[3] - 2 * (h[low] * e[2]) * e[2])  # no product underflows
     return xp.where(xp.isinf(x) & (x > 0), 0.0, result)
 
 

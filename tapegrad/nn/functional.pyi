@@ -328,7 +328,7 @@ def tanh(input: Operand) -> Tensor:
     """Hyperbolic tangent."""
 
 def tanhshrink(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input - tanh(input); its derivative is exact near 0."""
+    """Elementwise input - tanh(input); it and its derivative are exact near 0."""
 
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference."""

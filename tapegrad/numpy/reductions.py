@@ -143,9 +143,15 @@ def _spread(name: str, function: Callable[..., Any], root: bool) -> Callable[...
         count = _counted(x, _axes(axis, raw(x).ndim), keep, mask) - ddof
         count = max_of(count, 0) if mask is None else elementwise.clamp(count, min=0)
         result = elementwise.div(_sum(square, axis, keepdims=keep, where=NO if mask is None else mask), count)
-        return _into(name, out, records.sqrt(result) if root else result)
+        return _into(name, out, _root(result) if root else result)
 
     return measure
+
+
+def _root(variance: Any) -> Any:
+    """Its square root, with derivative 0 where it is 0, as tapegrad.std."""
+    select, zero = TABLE["where"].call, variance == 0
+    return select(zero, 0.0, records.sqrt(select(zero, 1.0, variance)))
 
 
 override(np.var)(_spread("var", reduce.var, False))

@@ -48,9 +48,10 @@ _softsign = unary(
 )
 tanhshrink = unary(
     "tanhshrink",
-    lambda xp, x: x - xp.tanh(x),
+    activations.tanhshrink,
     lambda xp, ans, x: xp.square(xp.tanh(x)),
-    "Elementwise input - tanh(input); its derivative is exact near 0.",
+    "Elementwise input - tanh(input); it and its derivative are exact near 0.",
+    jax="elementwise.tanhshrink",
     saves="x",
     display="Sub",
     samples=ANALYTIC,

@@ -74,17 +74,16 @@ define(
     samples=samples.LAPLACE_CHAIN,
 )  # fmt: skip
 
-# Closed forms, for the activations that networks of this kind have: f' and f'' from f(x) or from x, the third from f'.
+# Closed forms, for the activations that networks of this kind have: f' and f'' from x, the third from f'.
 Third = Callable[[Any], Any]
 
 
-def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
+def _closed(name: str, two: Two, third: Third) -> None:
     """The record of one activation: (x, T) to (f(x), the stack of f(x))."""
     op = TABLE[name]
 
     def forward(x: Any, stack: Any) -> Any:
-        a = op.forward(x)
-        return a, _chained(*two(RAW_XP, a if of_answer else x), stack)
+        return op.forward(x), _chained(*two(RAW_XP, x), stack)
 
     def point(xp: Any, g: Any, ds: tuple[Any, Any], stack: Any) -> Any:
         d1, d2 = ds
@@ -97,20 +96,14 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
     def rest(xp: Any, g: Any, ds: tuple[Any, Any], stack: Any) -> Any:
         return None if g[1] is None else _by_stack(xp, g[1], *ds, stack)
 
-    # A rule saves what its text names: the answer, or the argument.
-    rules: tuple[Any, Any] = (
+    rules = (
         lambda xp, g, ans, x, stack: point(xp, g, two(xp, x), stack),
         lambda xp, g, ans, x, stack: rest(xp, g, two(xp, x), stack),
     )
-    if of_answer:
-        rules = (
-            lambda xp, g, ans, x, stack: point(xp, g, two(xp, ans[0]), stack),
-            lambda xp, g, ans, x, stack: rest(xp, g, two(xp, ans[0]), stack),
-        )
 
     def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         (sx, st), (x, stack) = e[1], e[4]
-        d1, d2 = two(RAW_XP, e[5][0] if of_answer else x)
+        d1, d2 = two(RAW_XP, x)
         gs = g.get(1)
         if sx and (need is None or sx in need):
             t = g[0] * d1 if 0 in g else np.zeros_like(d1)
@@ -127,11 +120,11 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
 
     define(
         f"laplace_{name}", "general", forward, rules, jax=f"curve.laplace_{name}",
-        arity=2, saves="ans[0] stack" if of_answer else "x stack", outputs=2,
+        arity=2, saves="x stack", outputs=2,
         raw_backward=raw_backward, batch=_batch, samples=samples.LAPLACE_OF_FUNCTION,
     )  # fmt: skip
 
 
-_closed("tanh", _tanh, lambda d1: d1 * (4.0 - 6.0 * d1), True)
-_closed("sigmoid", _sigmoid, lambda d1: d1 * (1.0 - 6.0 * d1), True)
-_closed("sin", _sin, lambda d1: -d1, False)
+_closed("tanh", _tanh, lambda d1: d1 * (4.0 - 6.0 * d1))
+_closed("sigmoid", _sigmoid, lambda d1: d1 * (1.0 - 6.0 * d1))
+_closed("sin", _sin, lambda d1: -d1)

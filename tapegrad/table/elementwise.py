@@ -14,10 +14,12 @@ from ..core.record import running_trace
 from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
-    SAFE_SQUARES,
     _at_decimals,
+    _atan2_slope,
     _cast,
     _conj,
+    _hypot,
+    _hypot_slope,
     _keeping_integers,
     _pow_scalar,
     _power,
@@ -358,12 +360,18 @@ pow_scalar = define(
 )  # fmt: skip
 
 
+def _d_pow(xp: Any, ans: Any, x: Any, y: Any) -> Any:
+    """0 at exponent 0 whatever the base, as in PyTorch; but not cut off from y there, since d/dy of it is 1 / x."""
+    slope = y * xp.pow(x, y - 1.0)
+    return xp.where(xp.logical_and(xp.eq(y, 0.0), xp.logical_not(xp.isfinite(slope))), 0.0, slope)
+
+
 pow_tensor, _ = binary(
     "pow",
     _power,
     (
-        # 0 at exponent 0 whatever the base; d/dy is 0 at base 0 for exponents >= 0, as in PyTorch
-        lambda xp, ans, x, y: xp.where(xp.eq(y, 0.0), 0.0, y * xp.pow(x, y - 1.0)),
+        _d_pow,
+        # 0 at base 0 for exponents >= 0, as in PyTorch
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
@@ -418,7 +426,10 @@ reciprocal = unary(
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
 exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", saves="ans", singular=True)
-exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", saves="ans", singular=True)
+exp2 = unary(  # of x - 1, since the slope is finite a little beyond the last finite value
+    "exp2", np.exp2, lambda xp, ans, x: xp.exp2(x - 1.0) * (2.0 * math.log(2.0)), "Elementwise power of 2.", saves="x",
+    singular=True,
+)  # fmt: skip
 expm1 = unary(
     "expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", saves="x", singular=True
 )
@@ -454,13 +465,24 @@ acos = unary(
     "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.",
     saves="x", singular=True, samples=UNIT,
 )  # fmt: skip
-atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.", saves="x")
+atan = unary("atan", np.arctan, lambda xp, ans, x: xp.atan_slope(x), "Elementwise arc tangent.", saves="x")
+unary(
+    "atan_slope", activations.atan_slope, lambda xp, ans, x: -2.0 * (x * ans) * ans,
+    "Elementwise 1 / (1 + input**2); no derivative overflows on its way.", jax="elementwise.atan_slope", saves="x ans",
+)  # fmt: skip
 sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", saves="x", singular=True)
 cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", saves="x", singular=True)
-tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.", saves="ans")
-asinh = unary(
-    "asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.", saves="x"
-)
+# 1 - tanh(x)**2 would lose the tails: from x = 20 on it is 0
+tanh = unary("tanh", np.tanh, lambda xp, ans, x: xp.tanh_slope(x), "Elementwise hyperbolic tangent.", saves="x")
+unary(
+    "tanh_slope", activations.tanh_slope, lambda xp, ans, x: -2.0 * ans * xp.tanh(x), "Elementwise 1 / cosh(input)**2.",
+    jax="elementwise.tanh_slope", saves="x ans",
+)  # fmt: skip
+asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.asinh_slope(x), "Elementwise inverse hyperbolic sine.", saves="x")
+unary(
+    "asinh_slope", activations.asinh_slope, lambda xp, ans, x: -(x * ans) * ans * ans,
+    "Elementwise 1 / sqrt(1 + input**2); no derivative overflows on its way.", jax="elementwise.asinh_slope", saves="x ans",
+)  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
     "Elementwise inverse hyperbolic cosine.", saves="x", singular=True, samples=samples.ACOSH,
@@ -474,7 +496,7 @@ atan2, _ = binary(
     "atan2",
     np.arctan2,
     # 0 at the origin, as in PyTorch
-    (lambda xp, ans, x, y: xp.safe_div(y, x * x + y * y), lambda xp, ans, x, y: -xp.safe_div(x, x * x + y * y)),
+    (lambda xp, ans, x, y: xp.atan2_slope(y, x), lambda xp, ans, x, y: -xp.atan2_slope(x, y)),
     "Elementwise angle of the point (other, input).",
     saves="x y",
     integers="float",
@@ -483,35 +505,79 @@ atan2, _ = binary(
 )
 
 
-def _hypot(x: Any, y: Any) -> Any:
-    square = np.asarray(x * x + y * y)
-    low, high = SAFE_SQUARES.get(square.dtype.char, (0.0, 0.0))
-    if square.size and np.minimum.reduce(square, axis=None) > low and np.maximum.reduce(square, axis=None) < high:
-        return np.sqrt(square, out=square)
-    return np.hypot(x, y)  # three times slower
-
-
 hypot, _ = binary(
     "hypot",
     _hypot,
     # 0 at the origin, as norm
-    (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
+    (lambda xp, ans, x, y: xp.hypot_slope(x, y), lambda xp, ans, x, y: xp.hypot_slope(y, x)),
     "Elementwise sqrt(input**2 + other**2).",
     jax="elementwise.hypot",
-    saves=("x ans", "y ans"),
+    saves="x y",
     integers="float",
     refuses=no_kernel("c"),
     samples=samples.AROUND_ORIGIN,
 )
 
+
+# x / hypot(x, y). Its derivatives are products: 1 - (x / hypot)**2 would lose all digits where y is much smaller.
+binary(
+    "hypot_slope",
+    _hypot_slope,
+    (
+        lambda xp, ans, x, y: xp.hypot_slope(y, x) * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
+        lambda xp, ans, x, y: -ans * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
+    ),
+    "",
+    jax="elementwise.hypot_slope",
+    saves=("x y", "x y ans"),
+    integers="float",
+    samples=samples.AROUND_ORIGIN,
+)
+
+
+def _over_square(xp: Any, part: Any, x: Any, y: Any) -> Any:
+    h = xp.hypot(x, y)  # twice, since its square may overflow
+    return xp.safe_div(xp.safe_div(part, h), h)
+
+
+def _d_atan2_slope(xp: Any, ans: Any, x: Any, y: Any) -> Any:
+    a, b = xp.hypot_slope(x, y), xp.hypot_slope(y, x)
+    return _over_square(xp, b * b - a * a, x, y)
+
+
+# x / (x**2 + y**2)
+binary(
+    "atan2_slope",
+    _atan2_slope,
+    (
+        _d_atan2_slope,
+        lambda xp, ans, x, y: -2.0 * _over_square(xp, xp.hypot_slope(x, y) * xp.hypot_slope(y, x), x, y),
+    ),
+    "",
+    jax="elementwise.atan2_slope",
+    saves="x y",
+    integers="float",
+    samples=samples.AROUND_ORIGIN,
+)
+
+
+def _distance(xp: Any, x: Any, y: Any) -> Any:
+    """x - y; 0 of equal infinities."""
+    d = x - y
+    return xp.where(xp.isnan(d), 0.0, d)
+
+
 # exp(x) / (exp(x) + exp(y)): 1/2 where they are equal, infinite ones too
 binary(
     "share",
     share,
-    (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
+    (
+        lambda xp, ans, x, y: xp.sigmoid_slope(_distance(xp, x, y)),
+        lambda xp, ans, x, y: -xp.sigmoid_slope(_distance(xp, x, y)),
+    ),
     "",
     jax="elementwise.share",
-    saves="x y ans",
+    saves="x y",
     samples=samples.SHARE,
 )
 logaddexp, _ = binary(
@@ -535,10 +601,17 @@ logaddexp2, _ = binary(
     refuses=no_kernel("biuc"),
     samples=samples.LOGADDEXP2,
 )
+
+
+def _bell(xp: Any, x: Any, rate: float = 1.0) -> Any:
+    """exp(-rate * x**2), with a square that stays finite: beyond it the exponential is 0."""
+    return xp.exp(-rate * xp.clamp_max(x * x, 1600.0))
+
+
 erf = unary(
     "erf",
     gaussian.erf,
-    lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    lambda xp, ans, x: TWO_OVER_SQRT_PI * _bell(xp, x),
     "Elementwise error function.",
     jax="elementwise.erf",
     saves="x",
@@ -546,12 +619,12 @@ erf = unary(
     samples=REAL,
 )
 erfc = unary(
-    "erfc", gaussian.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "erfc", gaussian.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * _bell(xp, x),
     "Elementwise 1 - erf(input), exact in the tail.",
     jax="elementwise.erfc", saves="x", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
 )  # fmt: skip
 ndtr = unary(
-    "ndtr", gaussian.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
+    "ndtr", gaussian.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * _bell(xp, x, 0.5),
     "Elementwise normal distribution function.", jax="elementwise.ndtr", saves="x", display="MulBackward1", samples=REAL,
 )  # fmt: skip
 sigmoid = unary(
@@ -566,7 +639,7 @@ sigmoid = unary(
 unary(
     "sigmoid_slope",
     lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
-    lambda xp, ans, x: ans * (1.0 - 2.0 * xp.sigmoid(x)),
+    lambda xp, ans, x: -ans * xp.tanh(0.5 * x),
     "",
     jax="elementwise.sigmoid_slope",
     saves="x ans",
@@ -586,9 +659,9 @@ define(
     "softplus_slope",
     "elementwise",
     activations.softplus_slope,
-    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
+    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * xp.sigmoid_slope(x * beta)),),
     jax="elementwise.softplus_slope",
-    saves="x ans",
+    saves="x",
     samples=samples.SOFTPLUS,
 )
 
@@ -654,12 +727,10 @@ silu = unary(
 )
 
 
-def _d_silu_slope(xp: Any, ans: Any, x: Any) -> Any:
-    s, rest = xp.sigmoid(x), xp.sigmoid(-x)
-    return s * rest * (2.0 + x * (rest - s))
-
-
-unary("silu_slope", activations.silu_slope, _d_silu_slope, "", jax="elementwise.silu_slope", saves="x", samples=REAL)
+unary(
+    "silu_slope", activations.silu_slope, lambda xp, ans, x: xp.sigmoid_slope(x) * (2.0 - x * xp.tanh(0.5 * x)), "",
+    jax="elementwise.silu_slope", saves="x", samples=REAL,
+)  # fmt: skip
 _gelu = unary(
     "gelu",
     gaussian.gelu_erf,
@@ -672,7 +743,7 @@ _gelu = unary(
 unary(
     "gelu_slope",
     activations.gelu_erf_slope,
-    lambda xp, ans, x: xp.exp(-0.5 * (x * x)) * (2.0 - x * x) * ONE_OVER_SQRT_TWO_PI,
+    lambda xp, ans, x: _bell(xp, x, 0.5) * (2.0 - xp.clamp_max(x * x, 1600.0)) * ONE_OVER_SQRT_TWO_PI,
     "",
     jax="elementwise.gelu_slope",
     saves="x",
@@ -691,11 +762,12 @@ _gelu_tanh = unary(
 
 
 def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
+    x = xp.clamp(x, -activations.GELU_EDGE, activations.GELU_EDGE)
     square = x * x * activations.GELU_CUBE
     v = x * (square + 1.0) * (2.0 * activations.GELU_RATE)
     w = (square * 3.0 + 1.0) * (2.0 * activations.GELU_RATE)
-    s, rest = xp.sigmoid(v), xp.sigmoid(-v)
-    return s * rest * (2.0 * w + x * ((rest - s) * (w * w) + x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)))
+    bend = x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)
+    return xp.sigmoid_slope(v) * (2.0 * w + x * (bend - xp.tanh(0.5 * v) * (w * w)))
 
 
 unary(
@@ -718,7 +790,7 @@ abs = unary(
 
 
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
-    return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
+    return xp.safe_div(ans * 1j * xp.imag(t * xp.conj(ans)), xp.abs(x))
 
 
 _direction = define(

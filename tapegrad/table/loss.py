@@ -36,14 +36,14 @@ def _d_negative_log_probability(xp: Any, gs: Any, ans: Any, x: Any, label: Any, 
     total = None if g is None else xp.cross_entropy_back(g, p, label, dim)
     if g_p is None:
         return total
-    part = p * (g_p - xp.dot_along(g_p, p, dim))
+    part = p * xp.centred(g_p, p, (dim,))
     return part if total is None else total + part
 
 
 def _j_negative_log_probability(xp: Any, ts: Any, ans: Any, x: Any, label: Any, dim: int) -> list[Any]:
     t, p = ts[0], ans[1]
-    mean = xp.dot_along(t, p, dim)
-    return [mean - xp.take_along(t, label, dim), p * (t - mean)]
+    centred = xp.centred(t, p, (dim,))
+    return [-xp.take_along(centred, label, dim), p * centred]
 
 
 def _j_cross_entropy_back(xp: Any, ts: Any, ans: Any, c: Any, p: Any, label: Any, dim: int) -> Any:
@@ -70,7 +70,7 @@ define(
     "general",
     _negative_log_probability_back,
     (
-        lambda xp, g, ans, c, p, label, dim: xp.dot_along(g, p, dim) - xp.take_along(g, label, dim),
+        lambda xp, g, ans, c, p, label, dim: -xp.take_along(xp.centred(g, p, (dim,)), label, dim),
         lambda xp, g, ans, c, p, label, dim: g * c,
         None,
     ),

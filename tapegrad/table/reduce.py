@@ -13,9 +13,12 @@ from ..kernels import cumsum, softmax
 from ..kernels.numpy import add_reduce, in_order, ordered
 from ..kernels.reduce import (
     Dims,
+    _centred,
+    _centred_transposed,
     _count,
     _dot_along,
     _exp_diff,
+    _exp_shares,
     _flag,
     _guard_matrices,
     _guard_rows,
@@ -32,7 +35,9 @@ from ..kernels.reduce import (
     _shift,
     _spread,
     _std,
+    _unit_vector,
     _var,
+    across_vector,
     min_reduce,
     pick,
     take_along,
@@ -111,13 +116,47 @@ _std_op = define(
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
-    # 0 at the zero vector
-    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
-    jax="reduce.norm", saves="x ans",
+    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(g, _kept_shape(x.shape, dims)) * xp.unit_vector(x, dims),),
+    jax="reduce.norm", saves="x",
     batch=along, zero_blocks="rows", display="LinalgVectorNorm",
-    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
-        xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(xp.real(xp.conj(xp.unit_vector(x, dims)) * ts[0]), dims, keepdim),
     samples=samples.NORMED,
+)  # fmt: skip
+
+
+def _d_unit_vector(xp: Any, g: Any, ans: Any, x: Any, dims: Dims) -> Any:
+    return xp.safe_div(xp.across_vector(g, ans, dims), xp.norm(x, dims, True))
+
+
+# 0 at the zero vector. An operation of its own: x / norm(x) would take what is across x from differences that cancel
+define(
+    "unit_vector", "general", _unit_vector, (_d_unit_vector,), jax="reduce.unit_vector", saves="x ans", batch=along,
+    jvp=lambda xp, ts, ans, x, dims: _d_unit_vector(xp, ts[0], ans, x, dims), zero_blocks="rows", display="Div",
+    samples=samples.UNIT_VECTOR,
+)  # fmt: skip
+
+
+def _dot(xp: Any, x: Any, y: Any, dims: Dims) -> Any:
+    return xp.sum(xp.real(xp.conj(x) * y), dims, True)
+
+
+def _j_across_vector(xp: Any, ts: Any, ans: Any, t: Any, u: Any, dims: Dims) -> Any:
+    moved_t, moved_u = ts
+    part = None if moved_t is None else xp.across_vector(moved_t, u, dims)
+    if moved_u is None:
+        return part
+    rest = -(_dot(xp, u, t, dims) * moved_u + _dot(xp, moved_u, t, dims) * u)
+    return rest if part is None else part + rest
+
+
+define(
+    "across_vector", "general", across_vector,
+    (
+        lambda xp, g, ans, t, u, dims: xp.across_vector(g, u, dims),
+        lambda xp, g, ans, t, u, dims: -(_dot(xp, u, t, dims) * g + _dot(xp, u, g, dims) * t),
+    ),
+    saves=("u", "t u"), arity=2, batch=along, jvp=_j_across_vector, zero_blocks="rows", display="Sub",
+    samples=samples.ACROSS_VECTOR,
 )  # fmt: skip
 define(
     "norm_scale", "constant", _norm_scale,
@@ -132,11 +171,62 @@ exp_diff, _ = binary(
 _logsumexp_op = define(
     "logsumexp", "general", in_order(_logsumexp),
     (lambda xp, g, ans, x, dims, keepdim:
-        xp.reshape(g, _kept_shape(x.shape, dims))
-        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), jax="reduce.logsumexp", saves="x ans",
-    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
-        xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
+        xp.reshape(g, _kept_shape(x.shape, dims)) * xp.conj(xp.exp_shares(x, dims)),), jax="reduce.logsumexp", saves="x",
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(xp.exp_shares(x, dims) * ts[0], dims, keepdim),
     batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
+)  # fmt: skip
+
+
+def _d_exp_shares(xp: Any, g: Any, ans: Any, x: Any, dims: Dims) -> Any:
+    p = xp.conj(ans)
+    return p * xp.centred(g, p, dims)
+
+
+define(
+    "exp_shares", "general", _exp_shares, (_d_exp_shares,), jax="reduce.exp_shares", saves="ans", batch=along,
+    jvp=lambda xp, ts, ans, x, dims: ans * xp.centred(ts[0], ans, dims), zero_blocks="rows", display="Softmax",
+    samples=samples.EXP_SHARES,
+)  # fmt: skip
+
+
+def _j_centred(xp: Any, ts: Any, ans: Any, g: Any, p: Any, dims: Dims) -> Any:
+    moved_g, moved_p = ts
+    part = None if moved_g is None else xp.centred(moved_g, p, dims)
+    if moved_p is None:
+        return part
+    mean = xp.sum(g * moved_p, dims, True)
+    return xp.expand(-mean, g.shape) if part is None else part - mean
+
+
+def _j_centred_transposed(xp: Any, ts: Any, ans: Any, g: Any, p: Any, dims: Dims) -> Any:
+    moved_g, moved_p = ts
+    part = None if moved_g is None else xp.centred_transposed(moved_g, p, dims)
+    if moved_p is None:
+        return part
+    rest = moved_p * xp.sum(g, dims, True)
+    return -rest if part is None else part - rest
+
+
+# g minus its mean with the weights p, and the transpose: the derivatives of softmax and log_softmax. The weights have the
+# sum 1, so that what is lost next to a weight of nearly 1 can be had from the others: Note [The largest share]
+define(
+    "centred", "general", _centred,
+    (
+        lambda xp, h, ans, g, p, dims: xp.centred_transposed(h, xp.conj(p), dims),
+        lambda xp, h, ans, g, p, dims: -xp.conj(g) * xp.sum(h, dims, True),
+    ),
+    jax="reduce.centred", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred, zero_blocks="rows", display="Sub",
+    samples=samples.CENTRED,
+)  # fmt: skip
+define(
+    "centred_transposed", "general", _centred_transposed,
+    (
+        lambda xp, h, ans, g, p, dims: xp.centred(h, xp.conj(p), dims),
+        lambda xp, h, ans, g, p, dims: -h * xp.conj(xp.sum(g, dims, True)),
+    ),
+    jax="reduce.centred_transposed", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred_transposed, zero_blocks="rows",
+    display="Sub",
+    samples=samples.CENTRED,
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
@@ -145,15 +235,15 @@ define(
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
-    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
+    (lambda xp, g, ans, x, dim: ans * xp.centred(g, ans, (dim,)),),
     jax="reduce.softmax", saves="ans", batch=along, zero_blocks="rows",
-    jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)), samples=samples.ROWS,
+    jvp=lambda xp, ts, ans, x, dim: ans * xp.centred(ts[0], ans, (dim,)), samples=samples.ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(softmax.log_softmax),
-    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
+    (lambda xp, g, ans, x, dim: xp.centred_transposed(g, xp.exp(ans), (dim,)),),
     jax="reduce.log_softmax", saves="ans", batch=along, zero_blocks="rows",
-    jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim), samples=samples.ROWS,
+    jvp=lambda xp, ts, ans, x, dim: xp.centred(ts[0], xp.exp(ans), (dim,)), samples=samples.ROWS,
 )  # fmt: skip
 
 

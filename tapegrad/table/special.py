@@ -102,9 +102,19 @@ erfinv = unary(
     jax="elementwise.erfinv", saves="ans",
     singular=True, refuses=no_kernel("c", "erfinv_vml_cpu"), samples=samples.ERFINV,
 )  # fmt: skip
+
+
+def _d_ndtri(xp: Any, ans: Any, x: Any) -> Any:
+    """1 over the density at ans; that from x and the hazard, since the square of ans would magnify its rounding."""
+    low, high = x * xp.log_ndtr_derivative(ans, 1), (1.0 - x) * xp.log_ndtr_derivative(-ans, 1)
+    inside = xp.logical_and(xp.gt(x, 0.0), xp.lt(x, 1.0))
+    at_ends = xp.exp(xp.square(ans) * 0.5) * math.sqrt(2.0 * math.pi)  # infinite, where the products are nan
+    return xp.where(inside, xp.reciprocal(xp.where(xp.lt(x, 0.5), low, high)), at_ends)
+
+
 ndtri = unary(
-    "ndtri", kernels.ndtri, lambda xp, ans, x: xp.exp(xp.square(ans) * 0.5) * math.sqrt(2.0 * math.pi),
-    "Elementwise quantile of the normal distribution.", jax="draft", saves="ans", singular=True, refuses=no_kernel("c"),
+    "ndtri", kernels.ndtri, _d_ndtri,
+    "Elementwise quantile of the normal distribution.", jax="draft", saves="x ans", singular=True, refuses=no_kernel("c"),
     samples=samples.NDTRI,
 )  # fmt: skip
 # exp(x*x) times the repeated integral of erfc of that order: Abramowitz and Stegun 7.2

@@ -33,14 +33,13 @@ def laplace_chain(args: Sequence[Any]) -> Any:
     return chained(*args)
 
 
-def _closed(name: str, two: curve.Two, of_answer: bool) -> Callable[..., Any]:
+def _closed(name: str, two: curve.Two) -> Callable[..., Any]:
     def forward(x: Any, stack: Any) -> tuple[Any, Any]:
-        a = getattr(FORWARDS, name)(x)
-        return a, chained(*two(FORWARDS, a if of_answer else x), stack)
+        return getattr(FORWARDS, name)(x), chained(*two(FORWARDS, x), stack)
 
     return forward
 
 
-laplace_tanh = _closed("tanh", curve._tanh, True)
-laplace_sigmoid = _closed("sigmoid", curve._sigmoid, True)
-laplace_sin = _closed("sin", curve._sin, False)
+laplace_tanh = _closed("tanh", curve._tanh)
+laplace_sigmoid = _closed("sigmoid", curve._sigmoid)
+laplace_sin = _closed("sin", curve._sin)

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..activations import GELU_CUBE, GELU_RATE
+from ..activations import GELU_CUBE, GELU_EDGE, GELU_RATE, SHRINK_EDGE, inverse_and_rest, shrink_near
+from ..elementwise import scaled_atan2_slope, scaled_hypot_slope
 
 Array = Any
 Binary = Callable[[Any, Any], Array]
@@ -148,6 +149,16 @@ def sigmoid_slope(x: Array) -> Array:
     return e / lax.square(1 + e)
 
 
+def tanh_slope(x: Array) -> Array:
+    e = lax.exp(-2 * lax.abs(x)) if x.dtype.kind != "c" else lax.exp(jnp.where(x.real < 0, 2 * x, -2 * x))
+    return 4 * e / lax.square(1 + e)
+
+
+def tanhshrink(x: Array) -> Array:
+    difference = x - lax.tanh(x)
+    return difference if x.dtype.kind == "c" else jnp.where(lax.abs(x) < SHRINK_EDGE, shrink_near(jnp, x), difference)
+
+
 def share(x: Any, y: Any) -> Array:
     return sigmoid(distance(x, y))
 
@@ -181,9 +192,10 @@ def gelu_tanh(x: Array) -> Array:
 
 
 def gelu_tanh_slope(x: Array) -> Array:
+    x = jnp.clip(x, -GELU_EDGE, GELU_EDGE)
     square = x * x
     v = x * (1 + GELU_CUBE * square) * (2 * GELU_RATE)
-    return sloped(x, sigmoid(v) * (1 + x * sigmoid(-v) * (1 + 3 * GELU_CUBE * square) * (2 * GELU_RATE)))
+    return sigmoid(v) * (1 + x * sigmoid(-v) * (1 + 3 * GELU_CUBE * square) * (2 * GELU_RATE))
 
 
 def ndtr(x: Array) -> Array:
@@ -250,6 +262,28 @@ def safe_reciprocal(x: Array) -> Array:
 
 def hypot(x: Any, y: Any) -> Array:
     return jnp.hypot(x, y)
+
+
+def hypot_slope(x: Any, y: Any) -> Array:
+    return scaled_hypot_slope(jnp, x, y)
+
+
+def atan2_slope(x: Any, y: Any) -> Array:
+    return scaled_atan2_slope(jnp, x, y)
+
+
+def atan_slope(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return 1 / (x * x + 1)
+    w, rest = inverse_and_rest(jnp, x)
+    return w * w / rest
+
+
+def asinh_slope(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return 1 / jnp.sqrt(x * x + 1)
+    w, rest = inverse_and_rest(jnp, x)
+    return w / jnp.sqrt(rest)
 
 
 def power(x: Any, y: Any) -> Array:

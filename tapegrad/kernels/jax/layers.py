@@ -18,6 +18,7 @@ from jax import lax
 from .. import recurrent
 from .index import Sizes
 from .linalg import EXACT
+from .reduce import log_of_sum
 
 # ------------------------------------------------------------------------------------------------------ losses and layers
 
@@ -27,12 +28,14 @@ def cross_entropy(x: Any, label: Any, dim: int) -> tuple[Any, Any]:
     p = jnp.exp(x - top)
     total = p.sum(dim, keepdims=True)
     own = jnp.take_along_axis(x, label, dim)
-    return top - own + jnp.log(total), p / total
+    return top - own + log_of_sum(p, dim), p / total
 
 
 def cross_entropy_back(g: Any, p: Any, label: Any, dim: int) -> Any:
-    out = p * g
-    out = jnp.where(lax.broadcasted_iota(label.dtype, p.shape, dim) == label, out - g, out)
+    own = lax.broadcasted_iota(label.dtype, p.shape, dim) == label
+    out = jnp.where(own, p * g - g, p * g)
+    others = jnp.where(own, 0, p).sum(dim, keepdims=True)
+    out = jnp.where(own & (p > 0.5), -g * others, out)  # Note [The largest share], in `kernels.reduce`
     dead = (g == 0) & jnp.isnan(lax.slice_in_dim(p, 0, 1, axis=dim))  # nan is in the whole row
     return jnp.where(dead, 0, out)
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .elementwise import Array, log_sum
+from .. import reduce
+from .elementwise import Array, log_sum, safe_div
 
 Dims = tuple[int, ...] | None
 
@@ -91,18 +92,44 @@ def softmax(x: Array, dim: int) -> Array:
     return e / sum_along(e, dim, True) if x.ndim else e
 
 
+def log_of_sum(terms: Array, dims: Dims | int) -> Array:
+    """As in `kernels.softmax`."""
+    total = sum_along(terms, dims, True)
+    near = (total >= 1) & (total < 1.5)
+    return jnp.where(near, jnp.log1p(sum_along(jnp.where(terms == 1, 0, terms), dims, True)), jnp.log(total))
+
+
 def log_softmax(x: Array, dim: int) -> Array:
     if not x.size or not x.ndim:
         return x - x
     rest = softened(x, dim)
-    return rest - lax.log(sum_along(lax.exp(rest), dim, True))
+    return rest - log_of_sum(lax.exp(rest), dim)
 
 
 def logsumexp(x: Array, dims: Dims, keepdim: bool) -> Array:
     shift = jnp.max(x.real, axis=axes_of(x, dims), keepdims=True, initial=-math.inf)
     shift = jnp.where(jnp.isfinite(shift), shift, 0)  # inf - inf would be nan
-    total = jnp.log(sum_along(jnp.exp(x - shift), dims, True)) + shift
+    terms = jnp.exp(x - shift)
+    total = (lax.log(sum_along(terms, dims, True)) if x.dtype.kind == "c" else log_of_sum(terms, dims)) + shift
     return total if keepdim else lax.squeeze(total, axes_of(x, dims))
+
+
+def exp_shares(x: Array, dims: Dims) -> Array:
+    shift = jnp.max(x.real, axis=axes_of(x, dims), keepdims=True, initial=-math.inf)
+    terms = jnp.exp(x - jnp.where(jnp.isfinite(shift), shift, 0))
+    return jnp.where(jnp.isneginf(x.real), 0, terms / sum_along(terms, dims, True))
+
+
+def centred(g: Array, p: Array, dims: Dims) -> Array:
+    return reduce.centred(jnp, g, p, dims)
+
+
+def centred_transposed(g: Array, p: Array, dims: Dims) -> Array:
+    return reduce.centred_transposed(jnp, g, p, dims)
+
+
+def unit_vector(x: Array, dims: Dims) -> Array:
+    return safe_div(x, norm(x, dims, True))
 
 
 # ------------------------------------------------------------------------------------------------------------------- scans

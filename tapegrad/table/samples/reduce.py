@@ -69,6 +69,32 @@ LOGSUMEXP = joined(
     of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
 )
 DOT_ALONG = cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,)))
+UNIT_VECTOR = joined(
+    cases(((2, 3), (None,)), ((2, 3), ((0,),)), ((2, 3, 4), ((0, 2),)), ((2, 0), ((0,),)), complex_too=True),
+    of_values([[0.0, 0.0], [3.0, 4.0], [1e4, 1.0]], params=((1,),)),
+)
+EXP_SHARES = joined(
+    cases(((2, 3), (None,)), ((2, 3), ((1,),)), ((2, 3, 4), ((0, 2),)), ((2, 0), ((0,),)), complex_too=True),
+    of_values(DEAD_ROW, params=((1,),)),
+)
+
+
+def across() -> Iterator[Sample]:
+    t = uniform((2, 4))
+    yield Sample((t, np.array([[0.1, -0.7, 0.5, 0.5], [0.5, 0.5, 0.5, -0.5]])), ((1,),))
+    yield Sample((t, np.array([[1.0, 1e-9, 0.0, -1e-20], [0.0, 0.6, -0.8, 0.0]])), ((1,),), smooth=False)
+    yield Sample((complex_uniform((2, 2)), np.array([[0.1j, -0.7], [0.5, 0.5 - 0.1j]])), (None,))
+
+
+def shares() -> Iterator[Sample]:
+    g = uniform((2, 4))
+    yield Sample((g, np.array([[0.1, 0.3, 0.4, 0.2], [0.45, 0.15, 0.1, 0.3]])), ((1,),))
+    yield Sample((g, np.array([[0.1, 0.05, 0.2, 0.15], [0.1, 0.1, 0.2, 0.1]])), (None,))
+    yield Sample((g, np.array([[1.0 - 1e-9, 1e-9, 0.0, 1e-20], [0.0, 0.6, 0.4, 0.0]])), ((1,),), smooth=False)
+    yield Sample((complex_uniform((1, 2)), np.array([[0.2 + 0.3j, 0.8 - 0.3j]])), ((1,),))
+
+
+ACROSS_VECTOR, CENTRED = across, shares
 TIE_SHARE = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False))
 SHIFT = cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True)
 LINEAR_SCAN = cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True)
