@@ -137,7 +137,8 @@ def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
         return (dim,)
     if dim is None or dim == () or dim == []:
         return None
-    return dims_of(dim, x._d.ndim) if x._d.ndim else None
+    dims = dims_of(dim, x._d.ndim or 1)
+    return dims if x._d.ndim else None
 
 
 def put_out(result: Any, out: Any) -> Any:

@@ -47,7 +47,7 @@ from ..table.elementwise import rremainder as rremainder
 from . import lookup
 from .arguments import numbers_first, with_out
 from .derived import function_of
-from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor
+from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor, to_dtype
 
 eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
 isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
@@ -80,6 +80,13 @@ def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
     return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
 
 
+def _times_value(product: Any, x: Any, value: Any) -> Any:
+    """A product times `value`, of which integers take the whole part."""
+    dtype = common_dtype([x, product])
+    value = int(value) if dtype.kind in "iu" and type(value) is float else value
+    return product if value == 1 else mul(to_dtype(product, dtype), value)
+
+
 @numbers_first("alpha")
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
@@ -91,7 +98,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
 @numbers_first("alpha")
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
-    if alpha != 1:
+    if alpha != 1 and not any([isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]):  # which _sub refuses
         input, other = _scaled(input, other, alpha)
     return _sub(input, other, out=out)
 
@@ -232,14 +239,21 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 @numbers_first("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
-    return set_grad_fn_name("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
+    x, product = tensor(input), mul(tensor(tensor1), tensor2)
+    return set_grad_fn_name("AddcmulBackward0", add(x, _times_value(product, x, value)))
 
 
 @with_out
 @numbers_first("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
-    return set_grad_fn_name("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
+    x, y = tensor(tensor1), tensor(tensor2)
+    if not is_inexact(common_dtype([x, y])):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+            "division of tensor1 and tensor2. Convert one of them to a floating point dtype."
+        )
+    return set_grad_fn_name("AddcdivBackward0", add(tensor(input), div_true(x, y), alpha=value))
 
 
 @with_out

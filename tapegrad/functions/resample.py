@@ -26,7 +26,7 @@ from ..kernels.shape import shape_of
 from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
-from .operands import tensor, to_dtype
+from .operands import half_in_float32, tensor, to_dtype
 from .shape import constant_pad_nd, pad_widths
 
 ALIGNMENT = (
@@ -88,7 +88,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) -> None:
     rank = sum(w != (0, 0) for w in widths)
-    if 0 in shape[1:] or (0 in shape[-rank:] and rank):
+    if mode != "circular" and 0 in shape[len(shape) > rank + 1 :]:
         raise RuntimeError(
             f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(shape)}"
@@ -193,6 +193,7 @@ def interpolate(
     return y if y is x else set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
 
 
+@half_in_float32
 def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
     dtype = x._d.dtype
     rounds = dtype.kind in "iu" and not mode.startswith("nearest")
@@ -226,6 +227,7 @@ def _check_image(x: Any, sizes: Sizes) -> None:
         raise NotImplementedError(f"\"compute_indices_weights\" not implemented for '{got}'")
 
 
+@half_in_float32
 def adaptive_mean(x: Any, sizes: Sizes) -> Any:
     """Means over windows that cover the last dimensions as evenly as possible."""
     before = shape_of(x)[-len(sizes) :]
@@ -236,6 +238,7 @@ def adaptive_mean(x: Any, sizes: Sizes) -> Any:
     return means(x, specs, [last - first for first, last in bounds])
 
 
+@half_in_float32
 def means(x: Any, specs: Sequence[Spec], counts: Sequence[Array]) -> Any:
     """Sums along the last dimensions over the products of counts, one array for each dimension."""
     start = len(shape_of(x)) - len(specs)

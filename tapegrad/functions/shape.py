@@ -235,14 +235,14 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions moved from source to destination, the others in order."""
     x = tensor(input)
     rank = len(shape_of(x))
-    if not rank:
-        return _view(x, "permute", ())
-    src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
+    src, dst = (_moved(name, d, rank or 1) for name, d in (("source", source), ("destination", destination)))
     if len(src) != len(dst):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of "
             f"dims as destination ({list(dst)} dims)"
         )
+    if not rank:
+        return _view(x, "permute", ())
     order: list[int] = [d for d in range(rank) if d not in src]
     for place, d in sorted(zip(dst, src, strict=True)):
         order.insert(place, d)

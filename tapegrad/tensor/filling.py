@@ -56,6 +56,8 @@ class Filling(Box):
 
     def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
+        if raw(self).dtype.kind == "c":
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
         if not bounds:
             return self._draws("random_ints", generator=generator)
         return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
