@@ -206,7 +206,8 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     if dtype.kind in "iu" and array.size:
         info = np.iinfo(dtype)
         low, high = array.min(), array.max()
-        if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
+        least = info.min or (0 if array.dtype.kind == "f" else -info.max)  # -1 is 255 in uint8, -1.0 is not
+        if not (least <= low and high <= info.max):
             raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
     return silently(array.astype, dtype)
 

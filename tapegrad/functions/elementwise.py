@@ -45,9 +45,9 @@ from ..table.elementwise import rdiv as rdiv
 from ..table.elementwise import rmul as rmul
 from ..table.elementwise import rremainder as rremainder
 from . import lookup
-from .arguments import numbers_first, with_out
+from .arguments import numbers_first, put_out, with_out
 from .derived import function_of
-from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor, to_dtype
+from .operands import SCALARS, common_dtype, half_in_float32, operand, promoted, refused, tensor, to_dtype
 
 eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
 isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
@@ -71,13 +71,14 @@ def conj(input: Any) -> Any:
     return _conj_complex(input if isinstance(input, Box) else tensor(input))
 
 
-def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
-    """input and alpha * other in their common dtype."""
+@half_in_float32
+def _with_alpha(op: Any, input: Any, other: Any, alpha: Any) -> Any:
+    """op(input, alpha * other)."""
     x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
     dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
     if type(alpha) is float and not is_inexact(dtype):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+    return op(x, y * (alpha if dtype.kind != "b" else bool(alpha)))
 
 
 def _times_value(product: Any, x: Any, value: Any) -> Any:
@@ -91,7 +92,7 @@ def _times_value(product: Any, x: Any, value: Any) -> Any:
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
     if alpha != 1:
-        input, other = _scaled(input, other, alpha)
+        return put_out(_with_alpha(_add, input, other, alpha), out)
     return _add(input, other, out=out)
 
 
@@ -99,7 +100,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
     if alpha != 1 and not any([isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]):  # which _sub refuses
-        input, other = _scaled(input, other, alpha)
+        return put_out(_with_alpha(_sub, input, other, alpha), out)
     return _sub(input, other, out=out)
 
 
@@ -237,6 +238,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 @with_out
 @numbers_first("value")
+@half_in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
     x, product = tensor(input), mul(tensor(tensor1), tensor2)
@@ -245,6 +247,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 
 @with_out
 @numbers_first("value")
+@half_in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
     x, y = tensor(tensor1), tensor(tensor2)

@@ -28,7 +28,7 @@ from .operands import tensor, to_dtype
 
 def _indices(name: str, indices: Any, rows: int) -> Any:
     index = tensor(indices)
-    if index._d.dtype.kind not in "iu" or index._d.dtype.itemsize < 4:
+    if index._d.dtype.kind not in "iu" or (index._d.dtype.itemsize < 4 and name == "embedding"):
         raise RuntimeError(
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"

@@ -515,6 +515,13 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> W
     if accumulate and v._d.dtype != x._d.dtype:
         raise errors.index_put_dtypes(x._d.dtype, v._d.dtype)
     _check_source(x, tuple(indices), v)
+    if len(shape_of(v)) > 1 and not lookup.varies(key):
+        shape = form_of(x._d)[tuple(map(devices.host, lookup.with_arrays(key)))].shape
+        if len(shape_of(v)) > len(shape):
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(shape_of(v))} cannot be broadcast to indexing result of shape "
+                f"{list(shape)}"
+            )
     return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
 
 

@@ -222,8 +222,9 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     x, w = tensor(input), tensor(weight)
     a, b = shape_of(x), shape_of(w)
     if len(b) == 1 and a and a[-1] == b[0]:  # one output, and no dimension for it
-        product = matmul(x, w)
-        return product if bias is None else product + tensor(bias)
+        if bias is not None:
+            raise RuntimeError("mat2 must be a matrix, got 1-D tensor. In linear(): a weight without outputs takes no bias.")
+        return matmul(x, w)
     if not a or len(b) != 2 or a[-1] != b[1]:
         raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
     if bias is None:

@@ -163,12 +163,16 @@ def half_in_float32(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = [a._d.dtype for a in (*args, *kwargs.values()) if isinstance(a, Box)]
-        if not found or found[0] not in dtypes.HALF or any([dtype is not found[0] for dtype in found]):
+        given = [a._d.dtype for a in (*args, *kwargs.values()) if isinstance(a, Box)]
+        found = {dtype for dtype in given if dtype.kind not in "biu"}
+        if len(found) != 1 or not found <= dtypes.HALF:
             return function(*args, **kwargs)
-        args = tuple([to_dtype(a, SINGLE) if isinstance(a, Box) else a for a in args])
-        kwargs = {name: to_dtype(a, SINGLE) if isinstance(a, Box) else a for name, a in kwargs.items()}
-        return to_dtype(function(*args, **kwargs), found[0])
+        (half,) = found
+
+        def wide(a: Any) -> Any:
+            return to_dtype(a, SINGLE) if isinstance(a, Box) and a._d.dtype == half else a
+
+        return to_dtype(function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()}), half)
 
     return call  # type: ignore[return-value]
 

@@ -431,6 +431,8 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
             f"{errors.dtype_name(dtypes.to_numpy(dtype))}"
         )
+    if x._d.dtype.kind == "c" and dtype is not None:
+        wider("nanmean", x._d.dtype, dtypes.to_numpy(dtype))
     x, there = _without_nan(x)
     dims = reduced_dims(x, dim, None)
     return _total(x if dtype is None else _start(x, dtype), dims, keepdim, dtype) / _total(there, dims, keepdim, None)

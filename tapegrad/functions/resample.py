@@ -426,6 +426,7 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 @casting.in_float32
+@half_in_float32
 def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
     x, g = tensors("grid_sampler", input=input, grid=grid)
     a, b = shape_of(x), shape_of(g)

@@ -55,6 +55,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
 
 
 @casting.as_given
+@half_in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
 
@@ -96,6 +97,7 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
     return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
 
 
+@half_in_float32
 def corrcoef(input: Any) -> Any:
     """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
     c = _covariances("corrcoef", input, 1, None, None)
@@ -242,7 +244,7 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
         given = "`y`" if x is None else "`x` or `y`"
         raise RuntimeError(f"{name}: received a bool input for {given}, but bool is not supported")
     d = dim_within(dim, y._d.ndim)
-    if not y._d.shape[d]:
+    if not y._d.shape[d] and name == "trapezoid":
         return y, d
     before, after = _neighbours(y, d)
     if x is None:
