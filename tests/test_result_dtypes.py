@@ -30,6 +30,15 @@ def test_dtype_arguments_are_the_dtype_of_the_result(dtype):
         assert reduction(WHOLE, 0, dtype=dtype).dtype is dtype
 
 
+def test_sums_and_products_are_formed_in_the_dtype_of_out():
+    for reduction in (tg.sum, tg.prod, tg.nansum, tg.cumsum, tg.cumprod):
+        out = tg.zeros(0, dtype=tg.int32)
+        assert reduction(REAL, 0, out=out) is out and out.dtype is tg.int32
+    assert tg.sum(REAL, 0, out=tg.zeros((), dtype=tg.int64)).item() == 6  # 1 + 2 + 3
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        tg.exp(REAL, out=tg.zeros(3, dtype=tg.int64))
+
+
 def written(dtype, index, values):
     x = tg.zeros(5, dtype=dtype)
     x[index] = values

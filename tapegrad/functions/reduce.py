@@ -5,9 +5,11 @@ The public functions of the records in `table.reduce`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,15 +48,31 @@ from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def _start(input: Any, dtype: Any = None) -> Any:
     x = tensor(input)
     return x if dtype is None else TABLE["cast"].call(x, dtypes.to_numpy(dtype))
 
 
+def _in_dtype_of_out(function: F) -> F:
+    """Let a sum or product with `out` be formed in the dtype of that, as PyTorch's are."""
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        if out is not None and dtype is None:
+            dtype = out.dtype
+        return function(*args, out=out, dtype=dtype, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
+    if out is not None and dtype is None:
+        dtype = out.dtype
     x = _start(input, dtype)
     return put_out(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
 
@@ -119,6 +137,7 @@ def _spread_measure(
     return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 @casting.in_float32
@@ -407,6 +426,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return _normaliser("log_softmax", _log_softmax_op, input, dim, dtype)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 @with_grad_fn_name("NansumBackward0")
@@ -453,6 +473,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     return _logcumsumexp_op(x, d) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -464,6 +485,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _cumsum(x, along, False) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
