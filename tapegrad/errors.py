@@ -776,6 +776,13 @@ def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
     )
 
 
+def index_put_dtypes(target: Any, source: Any) -> RuntimeError:
+    return RuntimeError(
+        f"Index put requires the source and destination dtypes match, got {dtype_name(target)} for the destination and "
+        f"{dtype_name(source)} for the source. Convert the source with .to(dtype)."
+    )
+
+
 def no_device(kind: str) -> RuntimeError:
     return RuntimeError(
         f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy) and on what JAX finds. Torch not compiled with CUDA "

@@ -373,6 +373,8 @@ def test_numbers_in_a_row_fill_a_part_of_another_tensor():
     assert x.tolist() == [[1, 2, 1], [3, 4, 3]]
     with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
         x.resize_(2**40, 2**40)
+
+
 # -------------------------------------------------------------------------------------- the argument itself, as in PyTorch
 
 SAME = {

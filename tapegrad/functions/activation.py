@@ -23,7 +23,7 @@ from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
 from .inplace import run_in_place
 from .joining import chunk
-from .operands import floating, tensor
+from .operands import floating, half_in_float32, number_fits, of_one_dtype, tensor
 
 
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
@@ -58,7 +58,11 @@ def _threshold(x: Any, threshold: float, value: float) -> Any:
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """input where it is above threshold, else value."""
-    return applied("threshold", _threshold, input, inplace, threshold, value)
+    x = tensor(input)
+    if x._d.dtype.kind in "iu":
+        number_fits(value, x._d.dtype)
+        threshold, value = int(threshold), int(value)
+    return applied("threshold", _threshold, x, inplace, threshold, value)
 
 
 def _limited(x: Any, min_val: float, max_val: float) -> Any:
@@ -130,6 +134,7 @@ def prelu(input: Any, weight: Any) -> Any:
         RuntimeError: for a weight of another size.
     """
     x, w = floating(input, "prelu_cpu"), tensor(weight)
+    of_one_dtype("prelu: Type promoting not supported. Got", x, w)
     sizes, count = shape_of(x), shape_of(w)
     if len(count) > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {len(count)}")
@@ -226,6 +231,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 
 @with_grad_fn_name("MishBackward0")
+@half_in_float32
 def _mish(x: Any) -> Any:
     return x * elementwise_records.tanh(elementwise_records._softplus(x, 1.0, math.inf))
 
@@ -333,8 +339,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
 def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
     """Gradient of softmax along dim from that of its output."""
     g, y = tensor(grad_output), tensor(output)
-    result = y * (g - reduce.sum(g * y, dim, keepdim=True))
-    return TABLE["cast"].call(result, input_dtype.numpy)
+    return y * (g - reduce.sum(g * y, dim, keepdim=True))
 
 
 # ----------------------------------------------------------------------------------------------------------- in place

@@ -98,8 +98,8 @@ def numpy_names(function: F) -> F:
 def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
     """For functions made of several ops: the node of the result, or of the first of several, gets the name of PyTorch's.
 
-    Its inputs are then those of the function, not those of the last op. With `linked`, gradients stay connected with the last
-    op's arguments, see `Op.constant_in`.
+    Its inputs are then those of the function, not those of the last op. With `linked`, gradients stay connected with the
+    last op's arguments, see `Op.constant_in`.
     """
 
     def decorate(function: F) -> F:
@@ -152,7 +152,8 @@ def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
         return (dim,)
     if dim is None or dim == () or dim == []:
         return None
-    return dims_of(dim, x._d.ndim) if x._d.ndim else None
+    dims = dims_of(dim, x._d.ndim or 1)
+    return dims if x._d.ndim else None
 
 
 def put_out(result: Any, out: Any) -> Any:

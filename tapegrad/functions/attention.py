@@ -24,7 +24,7 @@ from .einsum import einsum
 from .index import repeat_interleave
 from .joining import cat, chunk
 from .linalg import linear, matmul
-from .operands import floating, tensor, to_dtype
+from .operands import floating, of_one_dtype, tensor, to_dtype
 from .reduce import amax, mean
 
 F32 = np.dtype(np.float32)
@@ -48,7 +48,7 @@ def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None
     if mask is None:
         return
     kind = mask._d.dtype
-    if kind.kind != "b" and kind != q._d.dtype:
+    if kind.kind != "b" and kind not in (np.dtype(np.float32), q._d.dtype):
         name = {"int64": "long int"}.get(kind.name, errors.dtype_name(kind).lower())
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
@@ -124,6 +124,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         RuntimeError: for shapes that do not fit.
     """
     a, b, w = tensor(input1), tensor(input2), tensor(weight)
+    of_one_dtype("All tensors must have the same dtype, but got", a, b, w, *([] if bias is None else [tensor(bias)]))
     x, y, sizes = shape_of(a), shape_of(b), shape_of(w)
     if len(x) != len(y):
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(x)} and {len(y)}")

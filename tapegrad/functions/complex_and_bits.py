@@ -25,7 +25,7 @@ from . import casting, elementwise, shared_views
 from .arguments import with_grad_fn_name, with_out
 from .copies import copied
 from .derived import function_of
-from .operands import SCALARS, form_of, tensor
+from .operands import SCALARS, form_of, tensor, to_dtype
 from .results import result
 
 signbit, isneginf, isposinf, gcd, lcm, bitwise_left_shift, bitwise_right_shift = map(
@@ -193,7 +193,10 @@ def frexp(input: Any) -> Any:
 @with_grad_fn_name("LdexpBackward0")
 def ldexp(input: Any, other: Any) -> Any:
     """Elementwise input * 2**other."""
-    return elementwise_records.mul(tensor(input), elementwise.rpow(tensor(other), 2.0))
+    x, power = tensor(input), elementwise.rpow(tensor(other), 2.0)
+    result = elementwise_records.mul(x, power)
+    floats = x._d.dtype.kind in "fV" and tensor(other)._d.dtype.kind in "biu"
+    return to_dtype(result, x._d.dtype) if floats else result
 
 
 @with_out

@@ -173,7 +173,10 @@ def _convolution(dims: int) -> Callable[..., Any]:
         _check_channels(whole, w, b, groups, False)
         before, sizes = _padded(name, padding, shape_of(whole)[2:], kernel, stride, dilation)
         _check_dtypes(name, whole, w, b)
-        return _like(_run(_conv, _conv_bias, whole, w, b, sizes, stride, before, dilation, groups), x)
+        result = _run(_conv, _conv_bias, whole, w, b, sizes, stride, before, dilation, groups)
+        if not shape_of(whole)[1]:  # PyTorch's result has no channels where the input has none
+            result = TABLE["index"].call(result, (slice(None), slice(0, 0), Ellipsis))
+        return _like(result, x)
 
     return named(conv, name, f"""{dims}-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
 

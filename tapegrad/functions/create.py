@@ -27,7 +27,7 @@ from ..levels import draws
 from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
-from .operands import SCALARS, as_constant, constant, filling, form_of
+from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
 from .shape import memory_order
 
 ALLOWED = "biufc"
@@ -217,7 +217,8 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     if dtype.kind in "iu" and array.size:
         info = np.iinfo(dtype)
         low, high = array.min(), array.max()
-        if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
+        least = info.min or (0 if array.dtype.kind == "f" else -info.max)  # -1 is 255 in uint8, -1.0 is not
+        if not (least <= low and high <= info.max):
             raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
     return silently(array.astype, dtype)
 
@@ -299,7 +300,7 @@ def asarray(
         ValueError: for copy=False where the data must be copied.
     """
     own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.device_array_types
-    if not own and hasattr(obj, "__dlpack__"):
+    if not own and (hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
         obj = from_dlpack(obj)
     t = as_tensor(obj, dtype, device)
     shares = t is obj or (isinstance(obj, np.ndarray) and isinstance(t._d, np.ndarray) and np.may_share_memory(t._d, obj))
@@ -465,7 +466,7 @@ def logspace(
 ) -> Any:  # fmt: skip
     """base to the power of `steps` evenly spaced values from start to end."""
     start, end = number_of(start), number_of(end)
-    dt = _dtype(dtype, _of_numbers(start, end))
+    dt = _of_real("logspace", _dtype(dtype, _of_numbers(start, end)), start, end)
     return finish(silently(_powers, start, end, steps, base, dt), requires_grad, device)
 
 
@@ -505,6 +506,14 @@ def _of_numbers(*values: Any) -> Any:
     """The default dtype, complex if one of the numbers is."""
     default = dtypes.get_default_dtype()
     return default.to_complex().numpy if any(isinstance(v, complex) for v in values) else default.numpy
+
+
+def _of_real(name: str, dtype: Any, *values: Any) -> Any:
+    """The dtype, which must hold the numbers' imaginary parts."""
+    if dtype.kind != "c" and any(isinstance(v, complex) for v in values):
+        inferred, passed = errors.c_name(_of_numbers(*values)), errors.c_name(dtype)
+        raise RuntimeError(f"torch.{name}(): inferred dtype {inferred} can't be safely cast to passed dtype {passed}")
+    return dtype
 
 
 @factory
@@ -571,7 +580,8 @@ def range(
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
     start, end = number_of(start), number_of(end)
-    return finish(silently(_evenly, start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+    dt = _of_real("linspace", _dtype(dtype, _of_numbers(start, end)), start, end)
+    return finish(silently(_evenly, start, end, steps, dt), requires_grad, device)
 
 
 def _like(make: Any, name: str) -> Any:
@@ -767,13 +777,11 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
         low = args[0] if len(args) == 2 else low
     elif args:
         low = args[0]
-    if requires_grad:
-        raise errors.only_float_grad()
     dt = _dtype(dtype, np.dtype(np.int64))
     if dt.kind == "c":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     made = drawn(lambda g, full: g.randint(full, dt, low or 0, high), given("randint", "size", (size,)), generator)
-    return finish(made, False, device)
+    return finish(made, requires_grad, device)
 
 
 @factory
@@ -839,10 +847,13 @@ def normal(
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
+    if isinstance(std, Box) and std._d.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
     if isinstance(std, Box) and (values_of(std) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
-    return finish(noise, False, home(tensors[0], device)) * std + mean
+    values = finish(noise, False, home(tensors[0], device)) * std + mean
+    return to_dtype(values, tensors[0]._d.dtype if dtype is None else _dtype(dtype))
 
 
 @factory

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
+from ..core.record import Box, set_grad_fn_name
+from ..kernels.devices import values_of
 from ..kernels.shape import _view, dim_of, shape_of
 from . import casting
 from .arguments import with_grad_fn_name
-from .operands import promoted, tensor, to_dtype
+from .operands import of_one_dtype, promoted, tensor, to_dtype
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
 Labels = tuple[Label, ...]
@@ -343,9 +344,11 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     Raises:
         RuntimeError: if the sizes of a pair differ, or the sequences differ in length.
     """
-    x, y = promoted([tensor(a), tensor(b)])
+    x, y = tensor(a), tensor(b)
+    of_one_dtype("both inputs should have same dtype, but got", x, y)
     sx, sy = shape_of(x), shape_of(y)
     dims = dims if axes is None else axes
+    dims = values_of(dims).tolist() if isinstance(dims, Box) else dims
     if isinstance(dims, int):
         if dims < 0 or dims > min(len(sx), len(sy)):
             raise RuntimeError(f"tensordot expects dims >= 0 and at most the operands' dimensions, but got dims={dims}")

@@ -45,9 +45,9 @@ from ..table.elementwise import rdiv as rdiv
 from ..table.elementwise import rmul as rmul
 from ..table.elementwise import rremainder as rremainder
 from . import lookup
-from .arguments import numbers_first, with_grad_fn_name, with_out
+from .arguments import numbers_first, put_out, with_grad_fn_name, with_out
 from .derived import function_of
-from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor
+from .operands import SCALARS, common_dtype, half_in_float32, operand, promoted, refused, tensor, to_dtype
 
 eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
 isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
@@ -71,28 +71,36 @@ def conj(input: Any) -> Any:
     return _conj_complex(input if isinstance(input, Box) else tensor(input))
 
 
-def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
-    """input and alpha * other in their common dtype."""
+@half_in_float32
+def _with_alpha(op: Any, input: Any, other: Any, alpha: Any) -> Any:
+    """op(input, alpha * other)."""
     x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
     dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
     if type(alpha) is float and not is_inexact(dtype):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+    return op(x, y * (alpha if dtype.kind != "b" else bool(alpha)))
+
+
+def _times_value(product: Any, x: Any, value: Any) -> Any:
+    """A product times `value`, of which integers take the whole part."""
+    dtype = common_dtype([x, product])
+    value = int(value) if dtype.kind in "iu" and type(value) is float else value
+    return product if value == 1 else mul(to_dtype(product, dtype), value)
 
 
 @numbers_first("alpha")
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
     if alpha != 1:
-        input, other = _scaled(input, other, alpha)
+        return put_out(_with_alpha(_add, input, other, alpha), out)
     return _add(input, other, out=out)
 
 
 @numbers_first("alpha")
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
-    if alpha != 1:
-        input, other = _scaled(input, other, alpha)
+    if alpha != 1 and not any([isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]):  # which _sub refuses
+        return put_out(_with_alpha(_sub, input, other, alpha), out)
     return _sub(input, other, out=out)
 
 
@@ -232,17 +240,26 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 @with_out
 @numbers_first("value")
 @with_grad_fn_name("AddcmulBackward0")
+@half_in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
-    return add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value)
+    x, product = tensor(input), mul(tensor(tensor1), tensor2)
+    return add(x, _times_value(product, x, value))
 
 
 @with_out
 @numbers_first("value")
 @with_grad_fn_name("AddcdivBackward0")
+@half_in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
-    return add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value)
+    x, y = tensor(tensor1), tensor(tensor2)
+    if not is_inexact(common_dtype([x, y])):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+            "division of tensor1 and tensor2. Convert one of them to a floating point dtype."
+        )
+    return add(tensor(input), div_true(x, y), alpha=value)
 
 
 @with_out

@@ -28,7 +28,7 @@ from .operands import tensor, to_dtype
 
 def _indices(name: str, indices: Any, rows: int) -> Any:
     index = tensor(indices)
-    if index._d.dtype.kind not in "iu":
+    if index._d.dtype.kind not in "iu" or (index._d.dtype.itemsize < 4 and name == "embedding"):
         raise RuntimeError(
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
@@ -107,6 +107,11 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(sizes)}")
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
+    if tensor(offsets)._d.dtype.kind not in "iu":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{errors.dtype_name(tensor(offsets)._d.dtype)}Tensor instead (while checking arguments for embedding_bag)"
+        )
     starts = to_dtype(tensor(offsets), np.dtype(np.int64))
     if len(shape_of(starts)) != 1:
         raise ValueError("offsets has to be a 1D Tensor")
@@ -123,7 +128,7 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
             f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {values[..., -1].max()}"
         )
     bags = TABLE["searchsorted"].call(starts, fixed_like(np.arange(sizes[0]), starts), "right") - 1
-    return bags, len(starts) - include_last_offset
+    return bags if len(starts) else elementwise.clamp_min(bags, 0), len(starts) - include_last_offset
 
 
 def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
@@ -188,6 +193,7 @@ def embedding_bag(
             "embedding_bag)"
         )
     bags, count = _bag_offsets(x, offsets, include_last_offset)
+    every = count + (include_last_offset or not count)  # the indices from the last offset on belong to no bag
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
@@ -210,14 +216,14 @@ def embedding_bag(
     if padding_idx is not None:
         counted = shape.unsqueeze(elementwise.ne(index, _padding(padding_idx, table)), 1)
     if mode == "max":
-        return _largest(rows, bags, count, counted)
+        return _largest(rows, bags, every, counted)[:count]
     if factors is not None:
         rows = rows * shape.reshape(factors, (-1, 1))
-    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, count, None)
+    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, every, None)[:count]
     if mode == "sum":
         return total
     ones = create.ones(*shape_of(index), 1, dtype=total.dtype, device=total.device)
-    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), bags, count, None)
+    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), bags, every, None)[:count]
     return total / elementwise.clamp_min(sizes, 1.0)
 
 

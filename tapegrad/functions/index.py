@@ -26,11 +26,12 @@ from ..programs.tracing import reads
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from . import lookup
-from .arguments import numpy_names, sizes, with_grad_fn_name, with_out
+from .arguments import dim_within, numpy_names, sizes, with_grad_fn_name, with_out
 from .inplace import run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
 
+ARRAYS = (Box, np.ndarray, list, bool)
 LISTED = (list, tuple, slice, Box, np.ndarray)
 BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
@@ -186,6 +187,8 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     given = value._d if isinstance(value, Box) else value
     if isinstance(value, Box | np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
+    if isinstance(value, Box) and given.dtype is not x._d.dtype and not isinstance(index, bool):
+        _check_source(x, index if type(index) is tuple else (index,), value)
     v = beside(filling(value, x._d.dtype), x)
     if (mask := _mask_of(x, index, v)) is not None:
         run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
@@ -206,6 +209,16 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         alias.view(x, TABLE["index"], key).copy_(v)
         return
     write_index(x, key, v, TABLE["index_put"])
+
+
+def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:
+    """Values for the places of integers and masks must have the dtype of x; one value for a single mask is converted."""
+    if value._d.dtype != x._d.dtype:
+        arrays = [i._d if isinstance(i, Box) else np.asarray(i) for i in indices if isinstance(i, ARRAYS)]
+        places = [a for a in arrays if (a.ndim and a.dtype.kind != "O") or a.dtype.kind == "b"]
+        one = math.prod(shape_of(value)) == 1
+        if places and not (one and len(places) == 1 and places[0].dtype.kind == "b" and places[0].ndim):
+            raise errors.index_put_dtypes(x._d.dtype, value._d.dtype)
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
@@ -317,6 +330,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     if dim is None:
         line = TABLE["reshape"].call(x, (x._d.size,))
         return shown("take_along_dim", line, (_in_range("take_along_dim", i.reshape(-1), line._d.size, 0),))
+    dim_within(dim, len(shape_of(x)))
     x, i = line_of(x), i.reshape(1) if not i.ndim else i
     shape = shape_of(x)
     if i.ndim != len(shape):
@@ -450,7 +464,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
             )
         v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape]))
     elif isinstance(src, Box) and not math.prod(i.shape):
-        v = fixed(np.zeros((), x._d.dtype))
+        v = TABLE["reshape"].call(TABLE["index"].call(v, (slice(0, 0), Ellipsis)), i.shape)
     return Write(op, key, v)
 
 
@@ -504,6 +518,8 @@ def _check_one_value(name: str, v: Any) -> None:
 
 
 def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Write:
+    if x._d.dtype.kind != "c" and (value._d.dtype.kind == "c" if isinstance(value, Box) else type(value) is complex):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     v = filling(value, x._d.dtype)
     _check_one_value("index_fill_", v)
     shape = shape_of(x) or (1,)
@@ -514,11 +530,16 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Write:
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Write:
     key, _ = canonical(tuple(indices), shape_of(x))
     v = values if isinstance(values, Box) else filling(values, x._d.dtype)
-    if v._d.dtype != x._d.dtype:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {errors.dtype_name(x._d.dtype)} for the "
-            f"destination and {errors.dtype_name(v._d.dtype)} for the source."
-        )
+    if accumulate and v._d.dtype != x._d.dtype:
+        raise errors.index_put_dtypes(x._d.dtype, v._d.dtype)
+    _check_source(x, tuple(indices), v)
+    if len(shape_of(v)) > 1 and not lookup.varies(key):
+        shape = form_of(x._d)[tuple(map(devices.host, lookup.with_arrays(key)))].shape
+        if len(shape_of(v)) > len(shape):
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(shape_of(v))} cannot be broadcast to indexing result of shape "
+                f"{list(shape)}"
+            )
     return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
 
 
@@ -816,7 +837,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if weights is None:
+    if weights is None or not x.size:
         return fixed_like(np.bincount(x.astype(np.int64), minlength=minlength), tensor(input))
     w = _raw(weights, "bincount")
     if w.shape != x.shape:

@@ -56,9 +56,12 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     for i, x in enumerate(xs):
         if not shape_of(x):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    xs = _of_one_dtype([x for x in xs if x._d.shape != (0,)] or xs[:1])
-    first = xs[0]._d.shape
+    xs = _of_one_dtype(xs)
+    first = next((x._d.shape for x in xs if x._d.shape != (0,)), (0,))
     d = dim_of(dim if axis is None else axis, len(first))
+    if len(first) > 1:  # as in PyTorch, a vector without elements fits everything
+        nothing = (*first[:d], 0, *first[d + 1 :])
+        xs = [reshape(x, nothing) if x._d.shape == (0,) else x for x in xs]
     for i, x in enumerate(xs):
         shape = x._d.shape
         if shape == first:

@@ -22,7 +22,7 @@ from .arguments import numbers_first, numpy_names, with_grad_fn_name, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
 from .joining import cat
-from .operands import number_fits, operand, promoted, refused, tensor
+from .operands import half_in_float32, number_fits, of_one_dtype, operand, promoted, refused, tensor
 from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
 
@@ -224,6 +224,10 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
             raise errors.not_a_tensor("linear", i, type(t).__name__)
     x, w = tensor(input), tensor(weight)
     a, b = shape_of(x), shape_of(w)
+    if len(b) == 1 and a and a[-1] == b[0]:  # one output, and no dimension for it
+        if bias is not None:
+            raise RuntimeError("mat2 must be a matrix, got 1-D tensor. In linear(): a weight without outputs takes no bias.")
+        return matmul(x, w)
     if not a or len(b) != 2 or a[-1] != b[1]:
         raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
     if bias is None:
@@ -261,11 +265,13 @@ def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
 @with_grad_fn_name("AddmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
+@half_in_float32
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
     if x.shape[1] != y.shape[0]:
         raise errors.matmul_mismatch("addmm", x.shape, y.shape)
+    of_one_dtype("self and mat2 must have the same dtype, but got", tensor(input), y)
     return _plus(input, matmul(x, y), beta, alpha)
 
 
@@ -273,12 +279,14 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 @with_grad_fn_name("AddmvBackward0")
 @numbers_first("beta", "alpha")
 @casting.as_given
+@half_in_float32
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat @ vec)."""
     x, y = tensor(mat), tensor(vec)
     ranks = len(shape_of(tensor(input))), len(shape_of(x)), len(shape_of(y))
     if ranks[1:] != (2, 1) or ranks[0] > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {', '.join(str(r) for r in ranks)}")
+    of_one_dtype("addmv input tensors must have the same dtype, but got", tensor(input), x, y)
     return _plus(input, _vector_product(x, y, "input"), beta, alpha)
 
 
@@ -299,20 +307,25 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 @with_grad_fn_name("BaddbmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
+@half_in_float32
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2)."""
-    return _plus(input, bmm(batch1, batch2), beta, alpha)
+    product = bmm(batch1, batch2)
+    of_one_dtype("Input dtypes must be the same, but got", tensor(input), product)
+    return _plus(input, product, beta, alpha)
 
 
 @with_out
 @with_grad_fn_name("AddbmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
+@half_in_float32
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
     if [len(s) for s in bmm_shapes] != [3, 3] or bmm_shapes[0][::2] != bmm_shapes[1][:2]:
         bmm(batch1, batch2)  # raises
+    of_one_dtype("self and mat2 must have the same dtype, but got", tensor(input), tensor(batch2))
     return _plus(input, tensordot(batch1, batch2, ([0, 2], [0, 1])), beta, alpha)
 
 
@@ -437,7 +450,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 @with_grad_fn_name("LinalgCrossBackward0")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
-    x, y = promoted([tensor(input), tensor(other)])
+    x, y = tensor(input), tensor(other)
+    of_one_dtype("cross(): inputs must have the same dtype, but got", x, y)
     a, b = shape_of(x), shape_of(y)
     if len(a) != len(b):
         raise RuntimeError(f"inconsistent tensors dimensions input: {len(a)} other: {len(b)}. In cross().")

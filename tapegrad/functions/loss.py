@@ -17,7 +17,7 @@ from ..core.record import running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import values_of
-from ..kernels.numpy import silently
+from ..kernels.numpy import can_store, silently
 from ..kernels.shape import shape_of
 from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
@@ -30,7 +30,7 @@ from .arguments import with_grad_fn_name
 from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance
-from .operands import floating, tensor, to_dtype
+from .operands import floating, promoted, tensor, to_dtype
 
 # -------------------------------------------------------------------------------------------------------- reductions
 
@@ -84,8 +84,10 @@ def _difference(input: Any, target: Any, kernel: str = "") -> Any:
             f"Using a target size ({errors.size(y)}) that is different to the input size ({errors.size(x)}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
-    difference = a - b
-    return floating(difference, kernel) if kernel else difference
+    if not kernel:
+        return a - b
+    a, b = promoted([a, b])
+    return floating(a, kernel) - b
 
 
 def _weighted(losses: Any, reduction: str, weight: Any) -> Any:
@@ -94,6 +96,13 @@ def _weighted(losses: Any, reduction: str, weight: Any) -> Any:
     if shape_of(tensor(weight)) != shape_of(losses):
         raise ValueError("Weights and input must have the same size.")
     return reduced(losses * weight, reduction, weight.sum() if reduction == "mean" else None)
+
+
+def _into(name: str, losses: Any, x: Any) -> Any:
+    """The losses in the dtype of x, into which PyTorch writes them."""
+    if not can_store(losses._d.dtype, x._d.dtype):
+        raise errors.inplace_dtype(name, losses._d.dtype, x._d.dtype)
+    return to_dtype(losses, x._d.dtype)
 
 
 @casting.in_float32
@@ -147,7 +156,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     difference = _difference(input, target, "huber_cpu")
     size = elementwise_records.abs(difference)
     losses = elementwise.where(size < delta, elementwise_records.square(difference) * 0.5, (size - 0.5 * delta) * delta)
-    return _weighted(losses, reduction, weight)
+    return _weighted(_into("huber_loss", losses, tensor(input)), reduction, weight)
 
 
 @casting.in_float32
@@ -170,7 +179,7 @@ def poisson_nll_loss(
         few = elementwise.le(y, 1)
         n = elementwise.where(few, 1.0, y)
         stirling = n * elementwise_records.log(n) - n + elementwise_records.log(n * (2 * math.pi)) * 0.5
-        losses = losses + elementwise.where(few, 0.0, stirling)
+        losses = _into("add", losses + elementwise.where(few, 0.0, stirling), losses)
     return reduced(losses, reduction)
 
 
@@ -268,6 +277,9 @@ def binary_cross_entropy(
             f"Using a target size ({errors.size(shape_of(y))}) that is different to the input size "
             f"({errors.size(shape_of(x))}) is deprecated. Please ensure they have the same size."
         )
+    if y._d.dtype != x._d.dtype:
+        got, expected = errors.dtype_name(y._d.dtype), errors.dtype_name(x._d.dtype)
+        raise RuntimeError(f"Found dtype {got} but expected {expected}. In binary_cross_entropy(): the dtype of target.")
     reduction = _reduction(size_average, reduce, reduction)
     values = values_of(x)
     if not silently(lambda: ((values >= 0) & (values <= 1)).all()):
@@ -300,7 +312,7 @@ def binary_cross_entropy_with_logits(
     reduction = _reduction(size_average, reduce, reduction)
     positive = logsigmoid(x) if pos_weight is None else logsigmoid(x) * ((pos_weight - 1) * y + 1)
     loss = (1 - y) * x - positive
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(_into("mul", loss if weight is None else loss * weight, y), reduction)
 
 
 # -------------------------------------------------------------------------------------------------------- of margins
@@ -310,7 +322,9 @@ def binary_cross_entropy_with_logits(
 @casting.in_float32
 def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
-    return reduced(-logsigmoid(tensor(target) * tensor(input)), _reduction(size_average, reduce, reduction))
+    x = tensor(input)
+    losses = _into("soft_margin_loss", -logsigmoid(tensor(target) * x), x)
+    return reduced(losses, _reduction(size_average, reduce, reduction))
 
 
 @casting.in_float32
@@ -579,12 +593,15 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
     return labels, counted
 
 
-def _check_weight(weight: Any, classes: int) -> None:
+def _check_weight(weight: Any, x: Any, classes: int) -> None:
     if weight is not None and shape_of(tensor(weight)) != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(shape_of(tensor(weight)))}"
         )
+    if weight is not None and tensor(weight)._d.dtype != x._d.dtype:
+        expected, got = errors.dtype_name(x._d.dtype), errors.dtype_name(tensor(weight)._d.dtype)
+        raise RuntimeError(f"expected scalar type {expected} but found {got}. The weight must have the dtype of the input.")
 
 
 def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: str) -> Any:
@@ -622,7 +639,7 @@ def nll_loss(
     x = floating(input, "nll_loss_out_frame")
     dim = _class_dim(len(shape_of(x)))
     labels, counted = _labels(x, target, ignore_index)
-    _check_weight(weight, shape_of(x)[dim])
+    _check_weight(weight, x, shape_of(x)[dim])
     picked = shape.squeeze(TABLE["take_along"].call(x, shape.unsqueeze(labels, dim), dim), dim)
     return _of_labels(-picked, labels, counted, weight, reduction)
 
@@ -647,7 +664,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, y = floating(input, "log_softmax_lastdim_kernel_impl"), tensor(target)
     dim = _class_dim(len(shape_of(x)))
-    _check_weight(weight, shape_of(x)[dim])
+    _check_weight(weight, x, shape_of(x)[dim])
     if y.is_floating_point() and shape_of(y) == shape_of(x):
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
@@ -724,7 +741,7 @@ def linear_cross_entropy(
     if ignore_index is not None and shape_of(tensor(target)) == full:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     bias = None if linear_bias is None else shape.reshape(tensor(linear_bias), (-1,))
-    logits = shape.reshape(linear(x, shape.reshape(w, (-1, weights[-1])), bias), full)
+    logits = shape.reshape(linear(x, shape.reshape(w, (math.prod(weights[:-1]), weights[-1])), bias), full)
     return cross_entropy(
         logits, target, weight, None, -100 if ignore_index is None else ignore_index, None, reduction, label_smoothing
     )
@@ -811,6 +828,9 @@ def ctc_loss(
     if single:
         logs = shape.unsqueeze(logs, 1)
     steps, batch, classes = shape_of(logs)
+    for name, given in (("input", input_lengths), ("target", target_lengths)):
+        if tensor(given)._d.dtype.kind not in "iu":
+            raise RuntimeError(f"{name}_lengths must be integral")
     frames, lengths = (index.line_of(to_dtype(tensor(n), np.dtype(np.int64))) for n in (input_lengths, target_lengths))
     _check_ctc(frames, lengths, steps, batch, classes, blank)
     labels = _flat_targets(to_dtype(tensor(targets), np.dtype(np.int64)), lengths, batch)

@@ -180,6 +180,10 @@ def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint:
     _check_equation(name, packed, b, left)
     if not left:  # X A = B is A^H X^H = B^H
         return mh(linalg_lu_solve(packed, pivots, mh(b), adjoint=not adjoint))
+    if tensor(pivots)._d.dtype != np.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    if shape_of(tensor(pivots))[-1:] != shape_of(packed)[-1:]:
+        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
     p = TABLE["lu_permutation"].call([packed, tensor(pivots)])
     if adjoint:
         y = _solve_triangular([mh(packed), b], False, False)
@@ -258,6 +262,10 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
             "dimensions of float, double, cfloat or cdouble types"
         )
     own = mirrored(squares("linalg.pinv", a), True) if hermitian else a
+    each = [shape_of(v) for v in (atol, rcond if rtol is None else rtol) if isinstance(v, Box)]
+    if each:  # a tolerance for each matrix
+        *batch, m, n = shape_of(own)
+        own = broadcast_to(own, (*np.broadcast_shapes(tuple(batch), *each), m, n))
     return _pinv(own, *_tolerances(a, atol, rcond if rtol is None else rtol), hermitian)
 
 
@@ -477,7 +485,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     if low and dtype is None:
         return to_dtype(linalg_matrix_norm(a, ord, dim, keepdim), tensor(A)._d.dtype)
     if dtype is not None:
-        a = to_dtype(a, dtypes.to_numpy(dtype))
+        a = to_dtype(a, reduce.wider("linalg.matrix_norm", tensor(A)._d.dtype, dtypes.to_numpy(dtype)))
     rows, columns = _matrix_dims(a, dim)
     if ord not in ("fro", "nuc") and (isinstance(ord, str) or abs(ord) not in (1, 2, math.inf)):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -540,6 +548,18 @@ def linalg_cond(A: Any, p: Any = None) -> Any:
 # -------------------------------------------------------------------------------------------- reflections, low rank
 
 
+def _check_reflections(name: str, a: Any, tau: Any) -> None:
+    """The scalars of the reflections in the columns of a."""
+    if tau._d.dtype != a._d.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {errors.dtype_name(tau._d.dtype)} does not match input dtype {errors.dtype_name(a._d.dtype)}"
+        )
+    if shape_of(tau)[:-1] != shape_of(a)[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(shape_of(tau)[:-1])}"
+        )
+
+
 @with_out
 @with_grad_fn_name("LinalgHouseholderProductBackward0")
 def linalg_householder_product(A: Any, tau: Any) -> Any:
@@ -551,6 +571,7 @@ def linalg_householder_product(A: Any, tau: Any) -> Any:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if n < shape_of(t)[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    _check_reflections(name, a, t)
     one = fixed_like(np.broadcast_to(np.eye(m, n, dtype=a._d.dtype), (*batch, m, n)).copy(), a)
     if not shape_of(t)[-1]:
         return TABLE["replaced"].call(a, one)
@@ -584,8 +605,14 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     side = "-2" if left else "-1"
     if shape_of(x)[int(side)] < shape_of(t)[-1]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
-    if shape_of(t)[-1] > shape_of(a)[-1]:
+    if shape_of(t)[-1] != min(shape_of(x)[int(side)], shape_of(a)[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    _check_reflections("torch.ormqr", a, t)
+    if shape_of(x)[:-2] != shape_of(a)[:-2]:
+        batch = list(shape_of(x)[:-2])
+        raise RuntimeError(
+            f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {batch}"
+        )
     if not left:  # X Q is (Q^H X^H)^H
         return mh(ormqr(a, t, mh(x), True, not transpose))
     steps = range(shape_of(t)[-1])

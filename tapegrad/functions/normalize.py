@@ -27,7 +27,7 @@ from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
-from .operands import floating, tensor, to_dtype
+from .operands import floating, promoted, tensor, to_dtype
 from .shape import broadcast_tensors
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -410,7 +410,11 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
-    units = [x / elementwise.clamp_min(reduce.norm(x, 2, dim, True), eps) for x in broadcast_tensors(x1, x2)]
+    pair = promoted([tensor(x1), tensor(x2)])
+    if pair[0]._d.dtype.kind in "biuc":
+        got = errors.dtype_name(pair[0]._d.dtype)
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {got}")
+    units = [x / elementwise.clamp_min(reduce.norm(x, 2, dim, True), eps) for x in broadcast_tensors(*pair)]
     return reduce.sum(units[0] * units[1], dim)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from ..kernels.numpy import silently
 from ..table.refusals import no_kernel
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+SINGLE = np.dtype(np.float32)
+F = TypeVar("F", bound=Callable[..., Any])
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -129,7 +133,8 @@ def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
         held = dtype.kind in "cb" or a.imag == 0
     elif type(a) in SCALARS and dtype.kind in "iu":
         info = np.iinfo(dtype)
-        held = math.isfinite(a) and (info.min or -info.max) <= a <= info.max  # -1 is 255 in uint8
+        least = info.min or (-info.max if type(a) is int else 0)  # -1 is 255 in uint8, -1.0 is not
+        held = math.isfinite(a) and least <= a <= info.max
     elif type(a) is float and dtype.char in "fF":
         held = not math.isfinite(a) or abs(a) <= FLOAT32_MAX
     if not held:
@@ -151,6 +156,34 @@ def filling(value: Any, dtype: np.dtype[Any]) -> Any:
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real if dtype.kind != "b" else array.astype(bool)
     return fixed(silently(array.astype, dtype))
+
+
+def half_in_float32(function: F) -> F:
+    """Let a function of several steps compute 16-bit operands in float32, so that results and gradients are rounded once."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [a._d.dtype for a in (*args, *kwargs.values()) if isinstance(a, Box)]
+        found = {dtype for dtype in given if dtype.kind not in "biu"}
+        if len(found) != 1 or not found <= dtypes.HALF:
+            return function(*args, **kwargs)
+        (half,) = found
+
+        def wide(a: Any) -> Any:
+            return to_dtype(a, SINGLE) if isinstance(a, Box) and a._d.dtype == half else a
+
+        return to_dtype(function(*map(wide, args), **{name: wide(a) for name, a in kwargs.items()}), half)
+
+    return call  # type: ignore[return-value]
+
+
+def of_one_dtype(text: str, *xs: Any) -> None:
+    """RuntimeError for tensors of several dtypes; their names follow PyTorch's text."""
+    found = [x._d.dtype for x in xs]
+    if any([dtype != found[0] for dtype in found]):
+        *names, last = [errors.dtype_name(dtype) for dtype in found]
+        between = "," if len(names) > 1 else ""
+        raise RuntimeError(f"{text} {', '.join(names)}{between} and {last}. Convert with .to(dtype).")
 
 
 _THEIRS = {  # what Python asks the right operand for

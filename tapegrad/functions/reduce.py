@@ -5,9 +5,11 @@ The public functions of the records in `table.reduce`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -47,15 +49,31 @@ from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def _start(input: Any, dtype: Any = None) -> Any:
     x = tensor(input)
     return x if dtype is None else TABLE["cast"].call(x, dtypes.to_numpy(dtype))
 
 
+def _in_dtype_of_out(function: F) -> F:
+    """Let a sum or product with `out` be formed in the dtype of that, as PyTorch's are."""
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        if out is not None and dtype is None:
+            dtype = out.dtype
+        return function(*args, out=out, dtype=dtype, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
+    if out is not None and dtype is None:
+        dtype = out.dtype
     x = _start(input, dtype)
     return put_out(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
 
@@ -120,6 +138,7 @@ def _spread_measure(
     return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 @casting.in_float32
@@ -202,9 +221,9 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
             return set_grad_fn_name(f"{name.capitalize()}Backward1", value(x, None, False))
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
+        along = dim_of(dim, x._d.ndim or 1)
         if not x._d.ndim:
             return result(name, TABLE["clone"].call(x), fixed_like(np.zeros((), np.int64), x))
-        along = dim_of(dim, x._d.ndim)
         not_empty(name, x, (along,))
         return result(name, *pick(x, along, keepdim))
 
@@ -247,7 +266,12 @@ def _index_of(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) ->
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether all elements are true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _truth(x, _all(x, reduced_dims(x, dim, None), keepdim))
+    return _truth(x, _all(x, _dims_of_truth(x, dim), keepdim))
+
+
+def _dims_of_truth(x: Any, dim: Any) -> Dims:
+    """As in PyTorch, no dimensions are none, not all."""
+    return () if isinstance(dim, tuple | list) and not dim else reduced_dims(x, dim, None)
 
 
 def _truth(x: Any, result: Any) -> Any:
@@ -259,7 +283,7 @@ def _truth(x: Any, result: Any) -> Any:
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether any element is true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _truth(x, _any(x, reduced_dims(x, dim, None), keepdim))
+    return _truth(x, _any(x, _dims_of_truth(x, dim), keepdim))
 
 
 @numpy_names
@@ -269,15 +293,33 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     return _count_nonzero(x, reduced_dims(x, dim, None))
 
 
+def wider(name: str, own: Any, dtype: Any) -> Any:
+    """A dtype to compute a norm in: one that holds all numbers of the operand's."""
+    if dtype.kind in "biu":
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {errors.dtype_name(dtype)}")
+    if own.kind == "c" != dtype.kind:
+        raise RuntimeError(f"{name}: dtype should be complex for complex inputs, but got {errors.dtype_name(dtype)}")
+    if own.kind != "c" and dtype.kind == "c":
+        raise RuntimeError(f"{name}: dtype should be real for real inputs, but got {errors.dtype_name(dtype)}")
+    if dtypes.promote(own, dtypes.DIM, dtype, dtypes.DIM) != dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({errors.dtype_name(own)}) should be convertible without narrowing to the "
+            f"specified dtype ({errors.dtype_name(dtype)})"
+        )
+    return dtype
+
+
 @with_out
 @numpy_names
 @with_grad_fn_name("LinalgVectorNormBackward0")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
-    x = _start(input, dtype)
+    x = tensor(input)
     if x._d.dtype.kind in "biu":
         got = errors.dtype_name(x._d.dtype)
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {got}")
+    if dtype is not None:
+        x = _start(x, wider("linalg.vector_norm", x._d.dtype, dtypes.to_numpy(dtype)))
     dims = reduced_dims(x, dim, None)
     if p in (None, "fro", 2):
         return _norm2_op(x, dims, keepdim)
@@ -384,15 +426,16 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return _normaliser("log_softmax", _log_softmax_op, input, dim, dtype)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 @with_grad_fn_name("NansumBackward0")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum of the elements that are not nan over the given dimensions, or all."""
-    x = _start(input, dtype)
+    x = tensor(input)
     if x._d.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    return _total(_without_nan(x)[0], reduced_dims(x, dim, None), keepdim, dtype)
+    return _total(_start(_without_nan(x)[0], dtype), reduced_dims(x, dim, None), keepdim, dtype)
 
 
 @with_out
@@ -403,6 +446,13 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if x._d.dtype.kind in "biu":
         got = errors.dtype_name(x._d.dtype)
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {got}")
+    if dtype is not None and dtypes.to_numpy(dtype).kind in "biu":
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
+            f"{errors.dtype_name(dtypes.to_numpy(dtype))}"
+        )
+    if x._d.dtype.kind == "c" and dtype is not None:
+        wider("nanmean", x._d.dtype, dtypes.to_numpy(dtype))
     x, there = _without_nan(x)
     dims = reduced_dims(x, dim, None)
     return _total(x if dtype is None else _start(x, dtype), dims, keepdim, dtype) / _total(there, dims, keepdim, None)
@@ -423,6 +473,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     return _logcumsumexp_op(x, d) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -430,9 +481,11 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu":
         x = TABLE["cast"].call(x, np.dtype(np.int64))
-    return _cumsum(x, dim_of(dim, x._d.ndim), False) if x._d.ndim else TABLE["clone"].call(x)
+    along = dim_of(dim, x._d.ndim or 1)
+    return _cumsum(x, along, False) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@_in_dtype_of_out
 @with_out
 @numpy_names
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -440,4 +493,5 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu":
         x = TABLE["cast"].call(x, np.dtype(np.int64))
-    return _cumprod(x, dim_of(dim, x._d.ndim)) if x._d.ndim else TABLE["clone"].call(x)
+    along = dim_of(dim, x._d.ndim or 1)
+    return _cumprod(x, along) if x._d.ndim else TABLE["clone"].call(x)

@@ -27,7 +27,7 @@ from ..kernels.shape import shape_of
 from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
-from .operands import tensor, to_dtype
+from .operands import half_in_float32, tensor, to_dtype
 from .shape import apart, constant_pad_nd, pad_widths
 
 ALIGNMENT = (
@@ -93,7 +93,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) -> None:
     rank = sum(w != (0, 0) for w in widths)
-    if 0 in shape[1:] or (0 in shape[-rank:] and rank):
+    if mode != "circular" and 0 in shape[len(shape) > rank + 1 :]:
         raise RuntimeError(
             f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(shape)}"
@@ -200,6 +200,7 @@ def interpolate(
     return set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y, before)
 
 
+@half_in_float32
 def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
     dtype = x._d.dtype
     rounds = dtype.kind in "iu" and not mode.startswith("nearest")
@@ -233,6 +234,7 @@ def _check_image(x: Any, sizes: Sizes) -> None:
         raise NotImplementedError(f"\"compute_indices_weights\" not implemented for '{got}'")
 
 
+@half_in_float32
 def adaptive_mean(x: Any, sizes: Sizes) -> Any:
     """Means over windows that cover the last dimensions as evenly as possible."""
     before = shape_of(x)[-len(sizes) :]
@@ -243,6 +245,7 @@ def adaptive_mean(x: Any, sizes: Sizes) -> Any:
     return means(x, specs, [last - first for first, last in bounds])
 
 
+@half_in_float32
 def means(x: Any, specs: Sequence[Spec], counts: Sequence[Array]) -> Any:
     """Sums along the last dimensions over the products of counts, one array for each dimension."""
     start = len(shape_of(x)) - len(specs)
@@ -430,6 +433,7 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 @casting.in_float32
+@half_in_float32
 def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
     x, g = tensors("grid_sampler", input=input, grid=grid)
     a, b = shape_of(x), shape_of(g)

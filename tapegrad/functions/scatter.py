@@ -18,7 +18,7 @@ from ..kernels.shape import shape_of
 from . import lookup
 from .arguments import numpy_names, with_grad_fn_name, with_out
 from .index import WRITES, Write, grid_write, line_of, shown, sliced_source, written
-from .operands import beside, tensor
+from .operands import beside, half_in_float32, tensor
 
 # ----------------------------------------------------------------------------------------------------------- reductions
 
@@ -94,6 +94,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 @numpy_names
 @with_out
 @with_grad_fn_name("ScatterReduceBackward0")
+@half_in_float32
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """input with the values of src reduced into it at index along `dim`.
 
@@ -111,6 +112,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 @numpy_names
 @with_out
 @with_grad_fn_name("IndexReduceBackward0")
+@half_in_float32
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """input with the slices of source reduced into it at a 1-D index along `dim`.
 

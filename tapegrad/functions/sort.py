@@ -5,6 +5,7 @@ The public functions of the records in `table.sort`.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..table.sort import (
     _topk,
 )
 from . import casting
-from .arguments import numpy_names, with_out
+from .arguments import dim_within, numpy_names, with_out
 from .operands import tensor
 from .reduce import not_empty
 from .results import result
@@ -259,11 +260,9 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
         return_counts: also how often each occurs.
     """
     x = tensor(input)
-    axis = None if dim is None else dim_of(dim, x._d.ndim)
+    axis = None if dim is None else dim_within(dim, x._d.ndim)
     if axis is not None and not x._d.size and x._d.shape[axis]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    if not x._d.ndim:
-        axis = None
     reads(x, "unique(): the shape of the result depends on values")
     _, first, inverse, counts = np.unique(
         host(x._d), axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
@@ -278,7 +277,8 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     axis = None if dim is None else dim_of(dim, x._d.ndim)
     reads(x, "unique_consecutive(): the shape of the result depends on values")
     known = host(x._d)
-    rows = known.reshape(-1, 1) if axis is None else np.moveaxis(known, axis, 0).reshape(known.shape[axis], -1)
+    rows = known.reshape(-1, 1) if axis is None else np.moveaxis(known, axis, 0)
+    rows = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     starts = np.ones(len(rows), bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     first = np.flatnonzero(starts)

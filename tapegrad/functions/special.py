@@ -13,7 +13,6 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, fixed
-from ..dtypes import HALF
 from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table.define import named
@@ -36,7 +35,7 @@ from ..table.special import (
 )
 from . import elementwise
 from .arguments import with_grad_fn_name, with_out
-from .operands import operand, promoted, tensor
+from .operands import half_in_float32, operand, promoted, tensor
 
 
 @with_out
@@ -148,13 +147,10 @@ airy_ai = _of_order("airy_ai", _airy, 0, "Elementwise Airy function Ai; needs Sc
 
 @with_out
 @with_grad_fn_name("SincBackward0")
+@half_in_float32
 def sinc(input: Any) -> Any:
     """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
-    x = tensor(input)
-    if x._d.dtype in HALF:  # whose product with pi may be infinite
-        cast = TABLE["cast"].call
-        return cast(sinc(cast(x, np.dtype(np.float32))), x._d.dtype)
-    return _sin_ratio(elementwise_records.mul(x, math.pi), 0)
+    return _sin_ratio(elementwise_records.mul(tensor(input), math.pi), 0)
 
 
 @with_out
@@ -168,12 +164,16 @@ def spherical_bessel_j0(input: Any) -> Any:
 Step = Callable[[Any, int, Any, Any], Any]
 
 
+def _floating_with(input: Any, n: Any) -> Any:
+    """The input in a floating dtype, promoted with that of n if n is a tensor."""
+    return promoted([tensor(input), *([n] if isinstance(n, Box) else [])], integers_to_float=True)[0]
+
+
 def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Callable[..., Any]:
     """A family of polynomials: of degree 0 it is 1, of degree 1 first(x), of degree k + 1 step(x, k, p(k), p(k - 1))."""
 
     def function(input: Any, n: Any) -> Any:
-        x = promoted([tensor(input)], integers_to_float=True)[0]
-        degrees = operand(n, False)
+        x, degrees = _floating_with(input, n), operand(n, False)
         if isinstance(degrees, int | float):
             degrees = math.trunc(degrees)
         elif degrees.is_floating_point():
@@ -215,7 +215,7 @@ def _shifted(family: Callable[..., Any]) -> Callable[..., Any]:
     name = "shifted_" + family.__name__
 
     def function(input: Any, n: Any) -> Any:
-        return family(elementwise_records.mul(tensor(input), 2.0) - 1.0, n)
+        return family(elementwise_records.mul(_floating_with(input, n), 2.0) - 1.0, n)
 
     return with_out(named(function, name, f"{family.__name__} of 2 * input - 1."))
 

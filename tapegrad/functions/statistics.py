@@ -22,7 +22,7 @@ from . import casting
 from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
 from .joining import cat
 from .linalg import matmul
-from .operands import promoted, tensor
+from .operands import half_in_float32, promoted, tensor
 from .reduce import cumsum, norm, sum
 from .results import result
 from .shape import diagonal, squeeze, transpose, unsqueeze
@@ -55,6 +55,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
 
 
 @casting.as_given
+@half_in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
 
@@ -96,6 +97,7 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
     return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
 
 
+@half_in_float32
 def corrcoef(input: Any) -> Any:
     """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
     c = _covariances("corrcoef", input, 1, None, None)
@@ -149,6 +151,18 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     return fixed_like(counts.astype(x.dtype), tensor(input))
 
 
+def _given_edges(x: Any, bins: Any) -> Any:
+    edges = host(tensor(bins)._d)
+    if edges.dtype != x.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+            f"{errors.dtype_name(x.dtype)} and bins with dtype {errors.dtype_name(edges.dtype)}"
+        )
+    if not edges.size:
+        raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements")
+    return edges.astype(np.float64)
+
+
 @with_out
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """(hist, bin_edges): number, or total weight, of the elements in each bin.
@@ -163,7 +177,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         low, high = _bounds("histogram", x, *(range or (0, 0)))
         edges: Any = np.linspace(low, high, _some_bins(bins) + 1)
     else:
-        edges = host(tensor(bins)._d).astype(np.float64)
+        edges = _given_edges(x, bins)
     weights = None if weight is None else host(tensor(weight)._d).reshape(-1)
     hist, _ = np.histogram(wide.reshape(-1), edges, weights=weights, density=density)
     return result("histogram", *[fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, edges)])
@@ -195,12 +209,18 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
             low, high = _bounds("histogramdd", points[:, d], *((0, 0) if range is None else range[2 * d : 2 * d + 2]))
             edges.append(np.linspace(low, high, _some_bins(own) + 1))
         else:
-            edges.append(host(tensor(own)._d).astype(np.float64))
+            edges.append(_given_edges(x, own))
     index, inside = np.zeros(len(points), np.intp), np.ones(len(points), bool)
     for column, e in zip(points.T, edges, strict=True):
         inside &= (column >= e[0]) & (column <= e[-1])
         index = index * (len(e) - 1) + np.minimum(np.searchsorted(e, column, "right") - 1, len(e) - 2)
-    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)[inside]
+    weights = None if weight is None else host(tensor(weight)._d)
+    if weights is not None and weights.shape != x.shape[:-1]:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding "
+            f"its innermost dimension, but got input with shape {list(x.shape)} and weight with shape {list(weights.shape)}"
+        )
+    weights = None if weights is None else weights.reshape(-1)[inside]
     sizes = [len(e) - 1 for e in edges]
     hist = np.bincount(index[inside], weights, math.prod(sizes)).reshape(sizes)
     if density:
@@ -220,7 +240,12 @@ def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
 def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     """Twice the areas of the trapezoids between neighbouring samples, and the dimension they lie along."""
     y = tensor(y)
+    if "b" in (y._d.dtype.kind, "" if x is None else tensor(x)._d.dtype.kind):
+        given = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {given}, but bool is not supported")
     d = dim_within(dim, y._d.ndim)
+    if not y._d.shape[d] and name == "trapezoid":
+        return y, d
     before, after = _neighbours(y, d)
     if x is None:
         return (before + after) * (1 if dx is None else dx), d
@@ -239,6 +264,7 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 
 
 @numpy_names
+@half_in_float32
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
     panels, d = _panels("trapezoid", y, x, dx, dim)
@@ -252,6 +278,7 @@ def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 
 @numpy_names
+@half_in_float32
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
     panels, d = _panels("cumulative_trapezoid", y, x, dx, dim)
@@ -268,12 +295,18 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     d = dim_of(dim, x._d.ndim)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    if not n:
-        return TABLE["clone"].call(x)
     others = [None if other is None else tensor(other) for other in (prepend, append)]
     for other in others:
         if other is not None and other._d.ndim != x._d.ndim:
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i, (size, own) in enumerate(zip(() if other is None else other._d.shape, x._d.shape, strict=False)):
+            if size != own and i != d:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({i}) = {own}, but got tensor.size({i}) = {size}"
+                )
+    if not n:
+        return TABLE["clone"].call(x)
     parts = [part for part in (others[0], x, others[1]) if part is not None]
     x = cat(parts, d) if len(parts) > 1 else x
     for _ in range(n if n < x._d.shape[d] else x._d.shape[d]):

@@ -69,7 +69,7 @@ class Layout:
     def matrix(self, w: Array) -> Array:
         """w as (group, 1, filter, tap and channel)."""
         w = w.reshape(self.groups, self.filters, self.channels, prod(self.taps)).swapaxes(2, 3)
-        return w.reshape(self.groups, 1, self.filters, -1)
+        return w.reshape(self.groups, 1, self.filters, prod(self.taps) * self.channels)
 
     def filter(self, m: Array) -> Array:
         """(group, tap and channel, filter) as w."""

@@ -46,7 +46,7 @@ def _whole(forward: Any) -> Any:
     def divide(x: Any, y: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             r = forward(x, y)
-        if r.dtype.kind in "iu" and np.any(np.equal(y, 0)):
+        if r.dtype.kind in "iu" and r.size and np.any(np.equal(y, 0)):
             raise RuntimeError("ZeroDivisionError")
         return r
 

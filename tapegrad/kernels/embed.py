@@ -13,7 +13,7 @@ Padding = Any  # None, a row, or an array of rows
 
 def _add_rows(g: Any, index: Any, rows: int, padding: Padding) -> Any:
     """The rows of g added up by index, those of the padding index left out."""
-    flat = np.ascontiguousarray(g).reshape(-1, g.shape[-1])
+    flat = np.ascontiguousarray(g).reshape(index.size, g.shape[-1])
     total = accumulate.add_at_rows(rows, index.reshape(-1), flat)
     if padding is not None:
         total[padding] = 0

@@ -36,13 +36,11 @@ class _Table(Module):
             self.reset_parameters()
 
     @classmethod
-    def _of(cls: Any, embeddings: Any, freeze: bool, **settings: Any) -> Any:
+    def _of(cls: Any, embeddings: Any, **settings: Any) -> Any:
         """A layer with a given table."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        layer = cls(*embeddings.shape, _weight=embeddings, **settings)
-        layer.weight.requires_grad = not freeze
-        return layer
+        return cls(*embeddings.shape, _weight=embeddings, **settings)
 
     def reset_parameters(self) -> None:
         """Reinitialise the table; the padding row is set to zeros."""
@@ -101,8 +99,8 @@ class Embedding(_Table):
     ) -> Any:  # fmt: skip
         """An Embedding of a given table (V, D), constant unless freeze=False; other arguments as Embedding."""
         return cls._of(
-            embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+            embeddings, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, _freeze=freeze,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
@@ -154,10 +152,12 @@ class EmbeddingBag(_Table):
         padding_idx: int | None = None,
     ) -> Any:  # fmt: skip
         """An EmbeddingBag of a given table (V, D), constant unless freeze=False; other arguments as EmbeddingBag."""
-        return cls._of(
-            embeddings, freeze, max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
+        layer = cls._of(
+            embeddings, max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
             sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding_idx,
         )  # fmt: skip
+        layer.weight.requires_grad = not freeze
+        return layer
 
     def extra_repr(self) -> str:
         return self._shown(max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)

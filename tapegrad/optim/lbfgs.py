@@ -202,7 +202,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             d = self._direction(state, g, group["history_size"])
             previous, state["prev_flat_grad"], state["prev_loss"] = loss, g.clone(), loss
-            t = state["t"] = lr if state["n_iter"] > 1 else min(1.0, 1.0 / float(g.abs().sum())) * lr
+            t = state["t"] = lr if state["n_iter"] > 1 else lr / max(1.0, float(g.abs().sum()))
             slope = float(g.dot(d))
             if slope > -group["tolerance_change"]:
                 break

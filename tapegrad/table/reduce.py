@@ -377,7 +377,7 @@ define(
     batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
 )  # fmt: skip
 _cumprod = define(
-    "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
+    "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim, dtype=x.dtype)),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),),
     jax="reduce.cumprod", saves="x ans",
     batch=along,

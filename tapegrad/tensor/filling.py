@@ -58,6 +58,8 @@ class Filling(Box):
 
         With None as the second bound up to the dtype's largest (2**24 in float32, 2**53 in float64).
         """
+        if raw(self).dtype.kind == "c":
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
         if not bounds:
             return self._draws("random_ints", generator=generator)
         return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .. import errors
+from .. import dtypes, errors
 from ..core import modes
 from ..core.op import TABLE
 from ..core.state import is_recording
@@ -54,7 +54,20 @@ def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[...
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return run_in_place(self, name, function, op, args, kwargs)
 
+    if "dtype" in inspect.signature(function).parameters:
+        method = _keeping_dtype(method)
     return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+def _keeping_dtype(method: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(self: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        own = raw(self).dtype
+        if dtype is not None and own.kind != "b" and dtypes.to_numpy(dtype) != own:
+            a, b = errors.c_name(own), errors.c_name(dtypes.to_numpy(dtype))
+            raise RuntimeError(f"Bad in-place call: input tensor dtype {a} and output tensor dtype {b} should match")
+        return method(self, *args, **kwargs)
+
+    return checked
 
 
 def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
