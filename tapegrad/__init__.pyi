@@ -17,6 +17,7 @@ from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import overrides as overrides
 from . import random as random
 from . import serialization as serialization
 from . import sparse as sparse

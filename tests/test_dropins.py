@@ -1,5 +1,6 @@
 """The drop-ins' import machinery, and the torch drop-in: modules, names, errors of unsupported names, settings."""
 
+import builtins
 import contextlib
 import copy
 import importlib
@@ -35,7 +36,7 @@ def torch():
 
 def state():
     loaded = {m: sys.modules[m] for m in sys.modules if m.split(".")[0] in (*compat.NAMES, "functorch")}
-    return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data
+    return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data, builtins.__build_class__
 
 
 def homes():
@@ -736,3 +737,46 @@ def test_compilers_take_functions_by_name(torch):
     assert torch.jit.script(obj=double) is double and torch.jit.freeze(mod=double) is double
     assert torch.compile(model=double, backend=print) is double and torch.compiler.disable(fn=double) is double
     assert torch.jit.script(double) is double and torch.compile(backend="eager")(double) is double
+
+
+def test_objects_are_asked_by_all_functions(torch):
+    answers = {}
+
+    class Diagonal:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return answers[func](*args, **kwargs or {}) if func in answers else NotImplemented
+
+    answers[torch.mean] = answers[torch.cat] = answers[torch.Tensor.add] = lambda *args: args
+    x, d = torch.ones(2), Diagonal()
+    assert torch.mean(d) == (d,) and torch.cat([x, d]) == ([x, d],) and x + d == (x, d)
+    with pytest.raises(TypeError, match="no implementation found for 'torch.add' on types that implement"):
+        torch.add(x, d)
+
+
+def test_functions_that_can_be_overridden(torch):
+    overrides = importlib.import_module("torch.overrides")
+    found = overrides.get_overridable_functions()
+    assert (
+        torch.add in found[torch]
+        and torch.Tensor.add in found[torch.Tensor]
+        and torch.tensor not in found[torch.nn.functional]
+    )
+    assert {torch.add, torch.Tensor.shape.__get__} <= set(overrides.get_testing_overrides())
+    named = [torch.add, torch.Tensor.add, torch.Tensor.shape.__get__, torch.nn.functional.mish]
+    assert [overrides.resolve_name(f) for f in named] == [
+        "torch.add", "torch.Tensor.add", "torch.Tensor.shape.__get__", "torch.nn.functional.mish",
+    ]  # fmt: skip
+    assert [overrides.is_tensor_method_or_property(f) for f in named] == [False, True, True, False]
+    assert torch.nn.Parameter.__torch_function__ is torch._C._disabled_torch_function_impl
+
+    @overrides.wrap_torch_function(lambda x: (x,))
+    def twice(x):
+        return 2 * x
+
+    class Seven:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, 7
+
+    assert twice(3) == 6 and twice(Seven()) == (twice, 7)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..core.op import TABLE
 from ..functions import elementwise, linalg, shape
 from ..functions.operands import promoted
@@ -89,7 +90,10 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     """
     if method == "__call__" and ufunc in UFUNCS:
         inputs = _ufunc_operands(inputs)
-        return _called(ufunc, inputs, **kwargs) if kwargs else UFUNCS[ufunc](*inputs)
+        try:
+            return _called(ufunc, inputs, **kwargs) if kwargs else UFUNCS[ufunc](*inputs)
+        except errors.ForeignOperand:
+            return NotImplemented
     if _foreign(inputs):
         return NotImplemented
     if method == "reduce" and ufunc in REDUCTIONS:
@@ -129,8 +133,6 @@ def _called(
     if not _holds_tensor(inputs):
         inputs = tuple(_tensors(inputs))  # out= alone is a tensor
     result = UFUNCS[ufunc](*inputs)
-    if result is NotImplemented:
-        return result
     if where is not True:
         (target,) = out if isinstance(out, tuple) else (out,)
         if target is None:

@@ -27,6 +27,7 @@ from ..functions import (
     elementwise,
     index,
     operands,
+    overrides,
     shape,
     shared_views,
 )  # fmt: skip
@@ -36,7 +37,7 @@ from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..programs.tracing import reads, same, touches
 from . import graph as node
-from . import memory
+from . import memory, overriding
 from . import storage as storages
 from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
 from .filling import Filling
@@ -76,6 +77,19 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def __init__(self, *data: Any, **_: Any) -> None:
         pass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if overrides.overrides(cls):
+            overriding.enable()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a public function gives if a tensor of this subclass is among its arguments: its result, of the subclass."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        result = overrides.disabled(func, types, args, kwargs)
+        return result if overriding.is_stored(func) else overriding.converted(result, cls)
 
     # ------------------------------------------------------------------------------------------------ what it is
 
@@ -270,7 +284,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return self
 
     def as_subclass(self, cls: builtins.type[T]) -> T:
-        """Another tensor of a subclass, on this memory and with this history; what is computed of it is a Tensor again."""
+        """Another tensor of a subclass, on this memory and with this history."""
         if not (isinstance(cls, builtins.type) and issubclass(cls, Tensor)):
             raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
         view: Any = self[...]
@@ -961,6 +975,7 @@ class Parameter(Tensor):
     """
 
     __module__ = "tapegrad.nn"
+    __torch_function__ = staticmethod(overrides.disabled)
     _is_parameter = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
