@@ -137,6 +137,9 @@ class ForeignOperand(TypeError):
     position: int
 
 
+ForeignOperand.__name__ = ForeignOperand.__qualname__ = "TypeError"
+ForeignOperand.__module__ = "builtins"
+
 def not_a_tensor(op: str, position: int, kind: str) -> ForeignOperand:
     name = "input" if position == 0 else "other"
     error = ForeignOperand(

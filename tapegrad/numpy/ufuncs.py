@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,7 @@ def _foreign(inputs: tuple[Any, ...]) -> bool:
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `Tensor.__array_ufunc__` does: the table's op of the ufunc, and its reduce, accumulate and outer.
+    """The table's op of a ufunc, and its reduce, accumulate and outer.
 
     A ufunc without a recorded form (of SciPy, say) runs on the arrays of untracked tensors and gives tensors.
 
@@ -196,4 +197,33 @@ def _plain(function: Any, value: Any) -> Any:
     return value
 
 
-use_numpy(call_ufunc, call_function)
+# Their kernels take arrays, and what they call on results of NumPy's functions tensors need not have.
+ARRAY_LIBRARIES = {"scipy", "sklearn", "pandas", "statsmodels"}
+
+
+def _plain_within_libraries(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments as arrays if one of these libraries calls NumPy, and no gradient would be lost; else None."""
+    caller = sys._getframe(3).f_globals.get("__name__", "")
+    if caller.partition(".")[0] not in ARRAY_LIBRARIES:
+        return None
+    try:
+        return _plain(function, list(args)), _plain(function, kwargs)
+    except TypeError:
+        return None
+
+
+def on_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `Tensor.__array_ufunc__` does: arrays for libraries of arrays, tensors for all others."""
+    if plain := _plain_within_libraries(ufunc, inputs, kwargs):
+        return getattr(ufunc, method)(*plain[0], **plain[1])
+    return call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def on_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for `Tensor.__array_function__`."""
+    if plain := _plain_within_libraries(function, args, kwargs):
+        return function(*plain[0], **plain[1])
+    return call_function(function, args, kwargs)
+
+
+use_numpy(on_ufunc, on_function)
