@@ -140,6 +140,7 @@ class ForeignOperand(TypeError):
 ForeignOperand.__name__ = ForeignOperand.__qualname__ = "TypeError"
 ForeignOperand.__module__ = "builtins"
 
+
 def not_a_tensor(op: str, position: int, kind: str) -> ForeignOperand:
     name = "input" if position == 0 else "other"
     error = ForeignOperand(

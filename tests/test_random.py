@@ -389,3 +389,10 @@ def test_a_device_that_is_not_there_costs_no_numbers() -> None:
         after = tg.rand(1)
         tg.manual_seed(3)
         assert tg.rand(1) == after
+
+
+def test_bernoulli_of_one_probability():
+    x = tg.ones(1000, dtype=tg.float64)
+    drawn = tg.bernoulli(x, 0.25)
+    assert drawn.shape == x.shape and drawn.dtype is tg.float64 and 200 < drawn.sum() < 300
+    assert tg.bernoulli(x, 0.0).sum() == 0 and tg.bernoulli(x, p=1).sum() == 1000

@@ -799,8 +799,10 @@ def normal(
 
 
 @factory
-def bernoulli(input: Any, *, generator: Any = None) -> Any:
-    """1 with the probability given by each element, else 0."""
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with the probability given by each element, or with probability p, else 0."""
+    if p is not None:
+        return empty_like(input).bernoulli_(p, generator=generator)
     return drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
 
 

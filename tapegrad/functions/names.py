@@ -487,6 +487,7 @@ matrix:
     inv = linalg_inv                    linalg
     inv_ex = linalg_inv_ex              linalg
     inverse                             tg Tensor
+    lobpcg                              tg
     logdet                              tg Tensor
     lstsq = linalg_lstsq                linalg
     lu_solve = linalg_lu_solve          linalg

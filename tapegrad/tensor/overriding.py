@@ -100,7 +100,7 @@ class AskingProperty(property):
 def is_stored(function: Function) -> bool:
     """Whether it gives a tensor that another one keeps, which stays what it is."""
     kept = getattr(function, "__self__", None)
-    return isinstance(kept, property) and kept.fget is not None and kept.fget.__name__ in ("grad", "_base")
+    return isinstance(kept, property) and kept.fget is not None and kept.fget.__name__ == "grad"
 
 
 def converted(result: Any, cls: type) -> Any:

@@ -853,9 +853,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """1 with the probability given by each element, or with probability p, else 0."""
-        if p is None:
-            return create.bernoulli(self, generator=generator)  # type: ignore[no-any-return]
-        return create.empty_like(self).bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
+        return create.bernoulli(self, p, generator=generator)  # type: ignore[no-any-return]
 
     def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Tensor:
         """Indices drawn with probabilities proportional to the rows."""
@@ -952,10 +950,18 @@ class Tensor(Filling, Protocols, TableMethods):
         """Real part, a view."""
         return complex_and_bits.real(self)  # type: ignore[no-any-return]
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        complex_and_bits.real(self).copy_(operands.tensor(value))
+
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view."""
         return complex_and_bits.imag(self)  # type: ignore[no-any-return]
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        complex_and_bits.imag(self).copy_(operands.tensor(value))
 
 
 def is_inference(input: Tensor) -> bool:

@@ -14,7 +14,6 @@ from . import _functions, _nodes, sbp  # noqa: F401
 from ._functions import (  # noqa: F401
     Generator,
     addmm,
-    bernoulli,
     broadcast_like,
     cast,
     gather_nd,

@@ -70,12 +70,6 @@ def square_relu(input: Tensor) -> Tensor:
     return input.relu().square()
 
 
-def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
-    """1 with the probability given by each element, or with probability p, else 0."""
-    result = input.bernoulli(p, generator=generator)
-    return result if out is None else out.copy_(result)
-
-
 class Generator(tg.Generator):
     """A random stream; the device "auto" is the CPU."""
 

@@ -3,6 +3,7 @@
 from tapegrad.compat import mirror as _mirror
 
 _mirror(__name__, "tapegrad", ["Generator", "Size", "device", "dtype", "*Tensor"])
+_LinAlgError = LinAlgError  # noqa: F821
 TensorBase = _TensorBase = Tensor  # noqa: F821 - shown by mirror
 _TensorMeta = type(Tensor)  # noqa: F821
 has_lapack, has_cuda, has_mps, has_openmp, has_mkl, _has_mkldnn = True, False, False, False, False, False

@@ -39,7 +39,7 @@ def get_testing_overrides() -> dict:
 
 def get_default_nowrap_functions() -> set:
     """Functions whose result Tensor's own `__torch_function__` gives as it is."""
-    return {torch.Tensor.grad.__get__, torch.Tensor._base.__get__}
+    return {torch.Tensor.grad.__get__}
 
 
 def is_tensor_method_or_property(func: object) -> bool:
