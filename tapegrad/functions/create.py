@@ -26,6 +26,7 @@ from ..levels import draws
 from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
+from .memory_format import rank_of, with_format
 from .operands import SCALARS, as_constant, constant, filling, form_of
 
 ALLOWED = "biufc"
@@ -76,7 +77,11 @@ def factory(function: Callable[..., Any]) -> Any:
         if "device" in kwargs:
             check_device(kwargs["device"])  # before numbers are drawn
         if out is None:
-            return function(*args, **kwargs)
+            if rank_of(memory_format) is None:
+                return function(*args, **kwargs)
+            requires_grad = kwargs.pop("requires_grad", False)
+            made = with_format(function(*args, **kwargs), memory_format)
+            return made.requires_grad_() if requires_grad else made
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
             shape_of(out)
             kwargs["dtype"] = dtypes.of(out._d.dtype)

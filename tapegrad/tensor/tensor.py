@@ -31,6 +31,7 @@ from ..functions import (
     shape,
     shared_views,
 )  # fmt: skip
+from ..functions import memory_format as formats
 from ..functions.arguments import given
 from ..functions.joining import unbind
 from ..kernels import devices, shared
@@ -176,7 +177,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = (
             operands.form_of(raw(self)),
-            {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
+            formats.rank_of(memory_format),
         )
         if rank is not None:
             return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
@@ -472,10 +473,12 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
-        return TABLE["clone"].call(self)  # type: ignore[no-any-return]
+        return shape.clone(self, memory_format=memory_format)  # type: ignore[no-any-return]
 
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
-        """Itself if its memory is in row-major order, else a copy that is."""
+        """Itself if its memory is in row-major order, or that of the memory format, else a copy that is."""
+        if formats.rank_of(memory_format) is not None:
+            return formats.with_format(self, memory_format)  # type: ignore[no-any-return]
         if self.is_contiguous():
             return self
         return TABLE["contiguous"].call(self)  # type: ignore[no-any-return]
@@ -600,6 +603,9 @@ class Tensor(Filling, Protocols, TableMethods):
         copy: builtins.bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
+        if memory_format is not None:
+            whole = self.to(*args, dtype=dtype, device=device, copy=copy)
+            return formats.with_format(whole, memory_format)  # type: ignore[no-any-return]
         dtype, device = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
         moved = self
