@@ -612,6 +612,9 @@ def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
 def dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
 
+def dsmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product of two matrices."""
+
 def dsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the third dimension; a number of parts must divide its size."""
 

@@ -434,6 +434,7 @@ linalg:
     cross = linalg_cross                linalg
     diagonal = linalg_diagonal          linalg
     dot                                 tg Tensor
+    dsmm = mm                           tg
     ger                                 tg Tensor
     inner                               tg Tensor
     kron                                tg Tensor
