@@ -39,7 +39,6 @@ REASONS = {  # a package: it and all its modules
     "onnx": "tapegrad has no ONNX exporter",
     "package": "tapegrad writes no torch packages",
     "quantization": QUANTISED,
-    "quasirandom": "tapegrad has no Sobol sequences; scipy.stats.qmc has",
     "signal": "tapegrad's windows are hann_window, hamming_window, blackman_window, bartlett_window, kaiser_window",
     "sparse.semi_structured": SEMI_STRUCTURED,
     "utils.bundled_inputs": "tapegrad has no compiled modules",
@@ -62,8 +61,6 @@ SINGLE = {  # single names of modules that tapegrad has
     "sparse": {SEMI_STRUCTURED: "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
                                 "SparseSemiStructuredTensorCUTLASS as_sparse_gradcheck to_sparse_semi_structured"},
     "autograd.profiler": {"tapegrad has no profiler: run the program under python -m cProfile": "EventList FunctionEvent"},
-    "overrides": {"no class overrides PyTorch's functions here": "TorchFunctionMode BaseTorchFunctionMode "
-                                                                 "get_overridable_functions get_testing_overrides"},
     "nn.parallel": {PROCESSES: "DistributedDataParallel DistributedDataParallelCPU"},
     "utils.data": {
         "tapegrad has no data pipes: write a Dataset": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe "

@@ -402,6 +402,8 @@ L.manual_seed(1); L.randint(3,(4,))
 L.manual_seed(1); L.randint_like(L.ones(3),5)
 L.manual_seed(1); L.randint_like(L.ones(3),2,5)
 L.manual_seed(1); L.bernoulli(L.tensor([.2,.5]))
+L.manual_seed(1); L.bernoulli(L.ones(5), 0.3), L.bernoulli(L.ones(2, 3, dtype=L.float64), p=0.5)
+x = L.tensor([1+2j, 3+4j]); x.real = L.tensor([5., 6.]); x.imag = 7; x
 L.bernoulli(L.tensor([1.2,.5]))
 L.manual_seed(1); x=L.zeros(3); L.bernoulli(L.tensor([.2,.5,.9]),out=x); x
 L.manual_seed(1); L.zeros(3).exponential_()

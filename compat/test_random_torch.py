@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import platform
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapegrad import compat
 from tapegrad.functions import create
 from tapegrad.kernels import random as tr
 
@@ -379,3 +381,16 @@ def test_refusals() -> None:
         t.set_state(torch.zeros(5056))
     with pytest.raises(TypeError):
         g.set_state(np.zeros(5056))
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 50])
+@pytest.mark.parametrize("settings", [{}, {"scramble": True, "seed": 5}, {"scramble": True, "seed": 0}])
+def test_sobol_points(dimension, settings):
+    def points(library):
+        engine = importlib.import_module(f"{library.__name__}.quasirandom").SobolEngine(dimension, **settings)
+        drawn = [engine.draw(5), engine.draw(4), engine.fast_forward(7).draw(3, dtype=library.float64)]
+        return [t.tolist() for t in (*drawn, engine.reset().draw(3, dtype=library.float64), engine.sobolstate)]
+
+    with compat.installed("torch", replace=True):
+        ours = points(importlib.import_module("torch"))
+    assert ours == points(torch)

@@ -125,7 +125,7 @@ newaxis = None
 globals().update(_names.namespace("tg"))
 globals().update({f"{line.name}_": getattr(Tensor, f"{line.name}_") for line in _names.at("tg_")})
 
-_ON_FIRST_USE = ("compat", "distributions", "testing")
+_ON_FIRST_USE = ("compat", "distributions", "overrides", "testing")
 _MODULES = (
     "amp", "autograd", "cuda", "custom", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
     "serialization", "sparse", "special", "utils", *_ON_FIRST_USE,

@@ -17,6 +17,7 @@ from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import overrides as overrides
 from . import random as random
 from . import serialization as serialization
 from . import sparse as sparse
@@ -326,8 +327,8 @@ def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True,
 def batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
     """nn.functional.batch_norm, weight and bias first; cudnn_enabled is of no effect."""
 
-def bernoulli(input: Operand, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """1 with the probability given by each element, else 0."""
+def bernoulli(input: Operand, p: Any = None, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probability given by each element, or with probability p, else 0."""
 
 def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
     """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K)."""
@@ -610,6 +611,9 @@ def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
 
 def dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
+
+def dsmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product of two matrices."""
 
 def dsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the third dimension; a number of parts must divide its size."""
@@ -1027,6 +1031,9 @@ def lgamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
 
 def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced."""
+
+def lobpcg(A: Operand, k: builtins.int | None = None, B: Operand | None = None, X: Any = None, n: builtins.int | None = None, iK: Any = None, niter: builtins.int | None = None, tol: builtins.float | None = None, largest: builtins.bool | None = None, method: builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Tensor, Tensor]:
+    """The k largest (or smallest) eigenvalues of A x = lambda B x and their vectors, by the whole decomposition."""
 
 def log(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise natural logarithm."""

@@ -480,7 +480,7 @@ class layout:
 
 
 class memory_format(layout):
-    """An order of a tensor's elements in memory; accepted, and asks for nothing here."""
+    """An order of a tensor's elements in memory: row-major, or with the channels (dimension 1) innermost."""
 
     __slots__ = ()
 

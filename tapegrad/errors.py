@@ -120,18 +120,34 @@ def too_large_integers() -> ValueError:
 def no_tensor_data(value: Any) -> Exception:
     if isinstance(value, int):
         return too_large_integers()
-    return TypeError(f"expected Tensor, array or numbers, but got {type(value).__name__}")
+    text = f"expected Tensor, array or numbers, but got {type(value).__name__}"
+    if hasattr(type(value), "__torch_function__"):
+        text += ". Its class has __torch_function__: call tapegrad.overrides.enable() first."
+    return TypeError(text)
 
 
 def no_tensor_in_list(index: int, value: Any) -> TypeError:
     return TypeError(f"expected Tensor as element {index} in argument 0, but got {type(value).__name__}")
 
 
-def not_a_tensor(op: str, position: int, kind: str) -> TypeError:
+class ForeignOperand(TypeError):
+    """An operand that is no tensor, array or number."""
+
+    op: str
+    position: int
+
+
+ForeignOperand.__name__ = ForeignOperand.__qualname__ = "TypeError"
+ForeignOperand.__module__ = "builtins"
+
+
+def not_a_tensor(op: str, position: int, kind: str) -> ForeignOperand:
     name = "input" if position == 0 else "other"
-    return TypeError(
+    error = ForeignOperand(
         f"{op}(): argument '{name}' (position {position + 1}) must be Tensor, not {kind}. Make one with tensor(...)."
     )
+    error.op, error.position = op, position
+    return error
 
 
 def bad_operand(op: str, operands: Sequence[Any]) -> TypeError:

@@ -23,6 +23,7 @@ from .core.record import Box, set_grad_fn_name
 from .functions import create, linalg
 from .functions.joining import cat
 from .functions.operands import tensor
+from .functions.overrides import disabled
 from .programs.tracing import reads
 from .tensor import printing
 from .tensor.access import raw
@@ -37,6 +38,7 @@ class SparseTensor(Tensor):
     """A tensor of which only some elements are stored; made by `sparse_coo_tensor` and `Tensor.to_sparse`."""
 
     __module__ = "tapegrad"
+    __torch_function__ = staticmethod(disabled)
     is_sparse = True
     layout = dtypes.sparse_coo
     _i: Any  # (dimensions, elements), int64; elements of one place are added

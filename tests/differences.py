@@ -157,8 +157,11 @@ ROWS = [
     ("backward(create_graph=True) does not warn: no reference cycle can form",
      "a = L.ones(1, requires_grad=True); (a * a).backward(create_graph=True); print(a.grad.tolist())",
      "[2.0]", "[2.0]\nUserWarning: Using backward() with create_graph=True will create a reference cycle"),
-    ("operations on instances of a subclass return plain tensors",
-     "class Named(L.Tensor): pass\nprint(type(L.ones(1).as_subclass(Named) + 1).__name__)", "Tensor", "Named"),
+    ("without the drop-in, objects with `__torch_function__` are asked by operators and their functions, by others after overrides.enable()",
+     "class Zero:\n    @classmethod\n    def __torch_function__(cls, *_): return 0\n"
+     "print(L.ones(1) + Zero(), L.sub(Zero(), 1)); print(L.sum(Zero()))",
+     "0 0\nTypeError: expected Tensor, array or numbers, but got Zero. Its class has __torch_function__: call "
+     "tapegrad.overrides.enable() first.", "0 0\n0"),
     ("lists and arrays can be assigned to elements",
      "x = L.zeros(2); x[:] = [1, 2]; print(x.tolist())", "[1.0, 2.0]", "TypeError: can't assign a list to a torch.FloatTensor"),
     ("tensor() of tensors stacks them",

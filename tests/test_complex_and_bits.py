@@ -223,3 +223,19 @@ def test_integers_to_negative_powers():
     assert (x.to(tg.int8) ** y.to(tg.int8)).dtype == tg.int8
     with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed."):
         x**-1
+
+
+def test_real_and_imaginary_parts_can_be_set():
+    z = tg.tensor([1 + 2j, 3 + 4j])
+    z.real, z.imag = tg.tensor([5.0, 6.0]), 7
+    assert z.tolist() == [5 + 7j, 6 + 7j]
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    w = tg.zeros(2, dtype=tg.complex64)
+    w.real, w.imag = x, 2 * x
+    (w * w.conj()).real.sum().backward()
+    assert x.grad.tolist() == [10, 20]
+    t = tg.ones(2)
+    t.real = tg.zeros(2)
+    assert t.tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
+        t.imag = t

@@ -172,8 +172,6 @@ def test_optimizers_take_oneflows_keywords(flow):
         optimizer.step()
         assert isinstance(optimizer, flow.optim.Optimizer)
     flow.optim.Adam([w], do_bias_correction=True)
-    with pytest.raises(NotImplementedError, match="do_bias_correction"):
-        flow.optim.Adam([w], do_bias_correction=False)
 
 
 @pytest.mark.parametrize(
@@ -225,3 +223,118 @@ def test_removal_leaves_nothing_behind():
     assert x.grad is None
     assert tg.Tensor.__module__.startswith("tapegrad")
     assert not [m for m in set(sys.modules) - set(before) if m.startswith("oneflow")]
+
+
+def test_addmm_takes_alpha_before_beta(flow):
+    x = flow.ones(2, 2)
+    assert flow.addmm(x, x, x, 4, 1.5).tolist() == x.addmm(x, x, 4, 1.5).tolist() == [[9.5, 9.5]] * 2
+    assert flow.addmm(x, x, x, alpha=1.5, beta=4).tolist() == [[7.0, 7.0]] * 2
+
+
+def first_step(flow, name, **settings):
+    x = flow.ones(1, requires_grad=True)
+    optimizer = getattr(flow.optim, name)([x], **settings)
+    (x * 1).sum().backward()
+    optimizer.step()
+    return x.item()
+
+
+# Worked out with the formulas of OneFlow's documentation, from 1 with the gradient 1.
+FIRST_STEPS = [
+    ("RMSprop", {"lr": 0.1, "alpha": 0.9, "eps": 1e-2}, 1 - 0.1 / 0.11**0.5),
+    ("RMSprop", {"lr": 0.1, "alpha": 0.9, "eps": 1e-2, "centered": True}, 1 - 0.1 / 0.1**0.5),  # 0.1 - 0.1**2 + 0.01
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.9}, 0.99),
+    ("SGD", {"lr": 0.1, "momentum": 0.9}, 0.9),
+    ("Adam", {"lr": 0.1, "do_bias_correction": False}, 1 - 0.1 * 0.1 / (0.001**0.5 + 1e-8)),
+    ("AdamW", {"lr": 0.1}, 0.9),  # no weight decay unless told
+    ("Adagrad", {}, 0.999),
+    ("RMSprop", {}, 1 - 1e-3 / (0.01 + 1e-8) ** 0.5),
+]
+
+
+@pytest.mark.parametrize("name,settings,expected", FIRST_STEPS)
+def test_first_steps_of_optimizers(flow, name, settings, expected):
+    assert first_step(flow, name, **settings) == pytest.approx(expected, abs=1e-6)
+
+
+def test_dampening_after_the_first_step(flow):
+    x = flow.ones(1, requires_grad=True)
+    optimizer = flow.optim.SGD([x], lr=0.1, momentum=0.9, dampening=0.9)
+    for _ in range(2):
+        optimizer.zero_grad()
+        x.sum().backward()
+        optimizer.step()
+    assert x.item() == pytest.approx(1 - 0.01 - 0.1 * (0.9 * 0.1 + 0.1))
+
+
+def test_optimizers_say_what_oneflows_say(flow):
+    x = flow.ones(1, requires_grad=True)
+    with pytest.raises(AssertionError, match="Not support momentum"):
+        flow.optim.RMSprop([x], momentum=0.9)
+    with pytest.warns(UserWarning, match="To enable clip_grad"):
+        flow.optim.SGD([x], lr=0.1).clip_grad()
+    from oneflow.nn.optimizer.sgd import SGD
+
+    assert SGD is flow.optim.SGD
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adagrad", "RMSprop", "Adadelta"])
+@pytest.mark.parametrize("in_group", [True, False])
+def test_clipping_of_groups(flow, name, in_group):
+    x = flow.ones(2, requires_grad=True)
+    clip = {"clip_grad_max_norm": 1.0, "clip_grad_norm_type": 1.0}
+    kind = getattr(flow.optim, name)
+    optimizer = kind([{"params": [x], **clip}]) if in_group else kind([x], **clip)
+    (x * flow.tensor([3.0, 1.0])).sum().backward()
+    optimizer.clip_grad()
+    assert x.grad.tolist() == pytest.approx([0.75, 0.25])
+
+
+def test_state_of_arrays(flow):
+    layer = flow.nn.Linear(1, 1)
+    layer.load_state_dict({"weight": np.array([[2.0]], np.float32), "bias": np.array([3.0], np.float32)})
+    assert layer(flow.ones(1)).tolist() == [5.0]
+
+
+def test_complex_numbers(flow):
+    x = flow.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    assert x.real().tolist() == [1, 3] and x.imag().tolist() == [2, -1] and type(x.real() + 1) is flow.Tensor
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2 - 4j, 6 + 2j]
+    y = flow.tensor([1 + 2j], requires_grad=True)
+    y.real().sum().backward()
+    assert y.grad.tolist() == [1]
+
+
+def test_elements_by_lists_of_places(flow):
+    x, places = flow.arange(6.0).reshape(2, 3), flow.tensor([[0, 1], [1, 2], [0, 1]])
+    assert flow.gather_nd(x, places).tolist() == [1, 5, 1] and flow.gather_nd(x, places[:1, :1]).tolist() == [[0, 1, 2]]
+    assert flow.scatter_nd(places, flow.tensor([1.0, 2.0, 4.0]), [2, 3]).tolist() == [[0, 5, 0], [0, 0, 2]]
+    assert flow.tensor_scatter_nd_update(x, places[:2], flow.tensor([7.0, 8.0])).tolist() == [[0, 7, 2], [3, 4, 8]]
+    assert flow.slice(x, [[None, None, None], [0, 3, 2]]).tolist() == [[0, 2], [3, 5]]
+    assert flow.slice_update(x, flow.zeros(2, 1), [[0, 2, 1], [1, 2, 1]]) is x and x[:, 1].tolist() == [0, 0]
+    column, like = flow.tensor([[1.0], [2.0]]), flow.ones(2, 3)
+    assert flow.broadcast_like(column, like).tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert flow.broadcast_like(flow.tensor([1.0, 2.0]), like, (1,)).tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert flow.in_top_k(flow.tensor([1, 0]), flow.tensor([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]), 2).tolist() == [True, True]
+
+
+def test_names_with_other_arguments(flow):
+    assert flow.bernoulli(flow.ones(3), p=0.0).tolist() == [0, 0, 0]
+    assert flow.Generator(device="auto").initial_seed() == flow.Generator().initial_seed()
+    assert flow.nn.utils.prune.l1_unstructured(flow.nn.Linear(2, 1), "weight", 1).weight.shape == (1, 2)
+    assert flow.nn.common_types._size_2_t == int | tuple[int, int]
+
+
+@pytest.mark.parametrize(
+    "cycle,expected", [(False, [1, 0.775, 0.55, 0.325, 0.1, 0.1]), (True, [1, 0.775, 0.55, 0.325, 0.1, 0.4375])]
+)
+def test_polynomial_rates(flow, cycle, expected):
+    optimizer = flow.optim.SGD([flow.ones(1)], lr=1.0)
+    schedule = flow.optim.lr_scheduler.PolynomialLR(optimizer, 4, 0.1, cycle=cycle)
+    rates = []
+    for _ in expected:
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert rates == pytest.approx(expected)

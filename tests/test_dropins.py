@@ -1,5 +1,6 @@
 """The drop-ins' import machinery, and the torch drop-in: modules, names, errors of unsupported names, settings."""
 
+import builtins
 import contextlib
 import copy
 import importlib
@@ -35,7 +36,7 @@ def torch():
 
 def state():
     loaded = {m: sys.modules[m] for m in sys.modules if m.split(".")[0] in (*compat.NAMES, "functorch")}
-    return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data
+    return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data, builtins.__build_class__
 
 
 def homes():
@@ -736,3 +737,96 @@ def test_compilers_take_functions_by_name(torch):
     assert torch.jit.script(obj=double) is double and torch.jit.freeze(mod=double) is double
     assert torch.compile(model=double, backend=print) is double and torch.compiler.disable(fn=double) is double
     assert torch.jit.script(double) is double and torch.compile(backend="eager")(double) is double
+
+
+def test_objects_are_asked_by_all_functions(torch):
+    answers = {}
+
+    class Diagonal:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return answers[func](*args, **kwargs or {}) if func in answers else NotImplemented
+
+    answers[torch.mean] = answers[torch.cat] = answers[torch.Tensor.add] = lambda *args: args
+    x, d = torch.ones(2), Diagonal()
+    assert torch.mean(d) == (d,) and torch.cat([x, d]) == ([x, d],) and x + d == (x, d)
+    with pytest.raises(TypeError, match="no implementation found for 'torch.add' on types that implement"):
+        torch.add(x, d)
+
+
+def test_functions_that_can_be_overridden(torch):
+    overrides = importlib.import_module("torch.overrides")
+    found = overrides.get_overridable_functions()
+    assert (
+        torch.add in found[torch]
+        and torch.Tensor.add in found[torch.Tensor]
+        and torch.tensor not in found[torch.nn.functional]
+    )
+    assert {torch.add, torch.Tensor.shape.__get__} <= set(overrides.get_testing_overrides())
+    named = [torch.add, torch.Tensor.add, torch.Tensor.shape.__get__, torch.nn.functional.mish]
+    assert [overrides.resolve_name(f) for f in named] == [
+        "torch.add", "torch.Tensor.add", "torch.Tensor.shape.__get__", "torch.nn.functional.mish",
+    ]  # fmt: skip
+    assert [overrides.is_tensor_method_or_property(f) for f in named] == [False, True, True, False]
+    assert torch.nn.Parameter.__torch_function__ is torch._C._disabled_torch_function_impl
+
+    @overrides.wrap_torch_function(lambda x: (x,))
+    def twice(x):
+        return 2 * x
+
+    class Seven:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, 7
+
+    assert twice(3) == 6 and twice(Seven()) == (twice, 7)
+
+
+def test_names_that_imports_and_annotations_want(torch):
+    rpc, remote = importlib.import_module("torch.distributed.rpc"), importlib.import_module("torch.distributed.autograd")
+    assert rpc.is_available() is remote.is_available() is False
+    assert issubclass(torch.fx.GraphModule, torch.nn.Module) and not isinstance(torch.nn.Linear(1, 1), torch.fx.Graph)
+    with pytest.raises(NotImplementedError, match=r"torch\.fx\.GraphModule: tapegrad has no graphs"):
+        torch.fx.GraphModule()
+    assert torch._C._LinAlgError is torch.linalg.LinAlgError and isinstance(torch.jit.ScriptFunction, type)
+    assert importlib.import_module("torch.testing._comparison").assert_close is torch.testing.assert_close
+    assert torch.nn.functional.grad.conv1d_input is torch.nn.grad.conv1d_input
+    reduction = importlib.import_module("torch.nn._reduction")
+    assert [reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    assert reduction.legacy_get_string(False, None, False) == "sum" and reduction.legacy_get_enum(None, False, False) == 0
+
+
+def test_operators_of_aten_are_the_functions(torch):
+    x, aten = torch.tensor([3.0, 4.0]), torch.ops.aten
+    assert aten.add.Tensor(x, x).tolist() == [6, 8] and aten.linalg_vector_norm.default(x) == 5
+    assert aten.add.Tensor is aten.add and aten.add.out is torch.ops.aten.add
+    with pytest.raises(AttributeError, match=r"torch\.ops\.aten\.no_such: tapegrad has no function"):
+        aten.no_such
+
+
+def test_lists_of_tensors_by_kind(torch):
+    group = importlib.import_module("torch.utils._foreach_utils")._group_tensors_by_device_and_dtype
+    a, b, c = torch.ones(1), torch.ones(1).double(), torch.zeros(1)
+    found = group([[a, b, c], []], True)
+    assert list(found.values()) == [([[a, c], []], [0, 2]), ([[b], []], [1])]
+
+
+def test_a_module_with_other_tensors_for_a_while(torch):
+    layer = torch.nn.Linear(1, 1)
+    own, given = layer.weight, {"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])}
+    with torch.nn.utils.stateless._reparametrize_module(layer, given):
+        assert layer(torch.ones(1)).tolist() == [3.0]
+    assert layer.weight is own
+
+
+def test_sobol_points(torch):
+    """The values are PyTorch's; compat/ compares more of them."""
+    pytest.importorskip("scipy")
+    engine = torch.quasirandom.SobolEngine(2)
+    assert engine.draw(3).tolist() == [[0, 0], [0.5, 0.5], [0.75, 0.25]] and engine.fast_forward(1).num_generated == 4
+    assert engine.draw_base2(2).tolist() == [[0.375, 0.375], [0.875, 0.875], [0.625, 0.125], [0.125, 0.625]]
+    with pytest.raises(ValueError, match="The balance properties of Sobol' points require n to be a power of 2"):
+        engine.draw_base2(2)
+    scrambled = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
+    assert repr(scrambled) == "SobolEngine(dimension=3, scramble=True, seed=5)"
+    assert scrambled.draw(2)[1].tolist() == pytest.approx([0.9114734, 0.868665, 0.5390787], abs=1e-7)

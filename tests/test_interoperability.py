@@ -1,11 +1,13 @@
 """Libraries for arrays, and those that support torch, used with tensors; the latter also under the drop-in."""
 
+import importlib
 import importlib.util
 import io
 import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -140,6 +142,54 @@ def test_scipy_packages():
     assert optimize.linear_sum_assignment(tg.eye(3))[1].tolist() != [0, 1, 2]
     with pytest.raises(RuntimeError, match=GRAD):
         linalg.expm(tg.zeros(2, 2, requires_grad=True))
+
+
+SCIPY = {
+    "vector times sparse matrix": (lambda s, x: s.sparse.csr_matrix(np.eye(2)) @ x, [1, 1]),
+    "sparse array": (lambda s, x: s.sparse.coo_array(np.eye(2)).dot(x), [1, 1]),
+    "exponential of a sparse matrix": (lambda s, x: s.sparse.linalg.expm_multiply(s.sparse.csr_array((2, 2)), x), [1, 1]),
+    "linear operator": (
+        lambda s, x: s.sparse.linalg.gmres(s.sparse.linalg.aslinearoperator(2 * np.eye(2)), x)[0],
+        [0.5, 0.5],
+    ),
+    "toeplitz": (lambda s, x: s.linalg.toeplitz(x), [[1, 1], [1, 1]]),
+    "linear program": (lambda s, x: s.optimize.milp(x).x, [0, 0]),
+    "quadrature": (lambda s, x: s.integrate.quad_vec(lambda t: x * t, 0, 1)[0], [0.5, 0.5]),
+    "differential equation": (
+        lambda s, x: s.integrate.solve_ivp(lambda t, y: 0 * tg.as_tensor(y), (0, 1), x, method="BDF").y[:, -1],
+        [1, 1],
+    ),
+    "roots": (lambda s, x: s.optimize.root(lambda y: tg.as_tensor(y) - x, np.zeros(2)).x, [1, 1]),
+    "least squares": (
+        lambda s, x: s.optimize.least_squares(lambda y: tg.as_tensor(y) - x, np.zeros(2), lambda y: tg.eye(2).double()).x,
+        [1, 1],
+    ),
+    "interpolation": (lambda s, x: s.interpolate.interp1d(tg.arange(3.0), tg.arange(3.0))(x), [1, 1]),
+}
+
+
+@pytest.mark.parametrize("program,expected", SCIPY.values(), ids=SCIPY)
+def test_scipys_functions_call_back_and_take_tensors(program, expected):
+    scipy = pytest.importorskip("scipy")
+    for name in ("sparse.linalg", "linalg", "optimize", "integrate", "interpolate"):
+        importlib.import_module(f"scipy.{name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.asarray(program(scipy, tg.ones(2, dtype=tg.float64))) == pytest.approx(np.array(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "BFGS", "CG", "TNC", "SLSQP", "Newton-CG", "trust-constr"])
+def test_scipys_minimizers_take_a_value_and_a_gradient(method):
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def value_and_gradient(a):
+        x = tg.tensor(a, requires_grad=True)
+        loss = ((x - 1) ** 2).sum()
+        (g,) = tg.autograd.grad(loss, x)
+        return loss.detach(), g
+
+    found = optimize.minimize(value_and_gradient, np.zeros(2), jac=True, method=method)
+    assert found.x == pytest.approx([1, 1], abs=1e-4)
 
 
 def test_numpy_and_the_standard_library():

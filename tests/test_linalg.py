@@ -610,3 +610,19 @@ def test_a_matrix_that_the_loss_does_not_use_gets_gradient_0(name):
     if name not in ("inv", "solve", "solve_triangular"):  # their derivatives are matrix products, in which 0 * inf is nan
         (h,) = tg.autograd.grad((g * g).sum(), a)
         assert np.isfinite(h.numpy()).all() and not h[1].any()
+
+
+def test_lobpcg_gives_the_ends_of_the_spectrum():
+    a = tg.diag(tg.arange(1.0, 10.0, dtype=tg.float64))
+    values, vectors = tg.lobpcg(a, 2)
+    assert values.tolist() == pytest.approx([9, 8]) and tg.allclose(a @ vectors, vectors * values)
+    assert tg.lobpcg(a, k=2, largest=False)[0].tolist() == pytest.approx([1, 2])
+    assert tg.lobpcg(a, X=tg.ones(9, 3).double())[0].tolist() == pytest.approx([9, 8, 7])
+    b = tg.diag(tg.tensor([4.0] + [1.0] * 8, dtype=tg.float64))
+    values, vectors = tg.lobpcg(a, 9, B=b)
+    assert values[-1] == pytest.approx(0.25) and tg.allclose(a @ vectors, b @ vectors * values)
+    a.requires_grad_()
+    (g,) = tg.autograd.grad(tg.lobpcg(a, 1)[0].sum(), a)
+    assert g.nonzero().tolist() == [[8, 8]] and g[8, 8] == 1
+    with pytest.raises(ValueError, match="the number of eigenpairs k=10 must be between 1 and 9"):
+        tg.lobpcg(a, 10)

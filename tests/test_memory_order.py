@@ -41,3 +41,66 @@ def test_results_lie_in_order_where_pytorchs_do(f):
     y = f(x)
     assert y.is_contiguous() and y.view(-1).shape == (y.numel(),)
     assert tg.allclose(y, f(x.contiguous()))
+
+
+X = tg.arange(96.0).reshape(2, 3, 4, 4)
+KEPT = {
+    "conv2d": lambda x: F.conv2d(x, tg.ones(4, 3, 3, 3)),
+    "conv2d with a bias": lambda x: F.conv2d(x, tg.ones(4, 3, 3, 3), tg.ones(4), padding=1),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, tg.ones(3, 4, 3, 3)),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "places of max_pool2d": lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "lp_pool2d": lambda x: F.lp_pool2d(x, 2, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "dropout": lambda x: F.dropout(x, 0.5),
+    "dropout2d": lambda x: F.dropout2d(x, 0.5),
+    "relu": F.relu,
+    "clone": lambda x: x.clone(),
+    "double": lambda x: x.double(),
+}
+
+
+@pytest.mark.parametrize("function", KEPT.values(), ids=KEPT)
+def test_layers_keep_channels_last(function):
+    x = X.to(memory_format=tg.channels_last)
+    tg.manual_seed(0)
+    kept = function(x)
+    tg.manual_seed(0)
+    plain = function(X)
+    assert kept.is_contiguous(memory_format=tg.channels_last) and not kept.is_contiguous()
+    assert plain.is_contiguous() and (function in (KEPT["dropout"],) or tg.allclose(kept, plain))
+
+
+def test_channels_last_is_asked_for():
+    last = tg.channels_last
+    x = X.to(memory_format=last)
+    assert x.stride() == X.contiguous(memory_format=last).stride() == X.clone(memory_format=last).stride() == (48, 1, 12, 3)
+    assert tg.equal(x, X) and x.contiguous(memory_format=last) is x and x.contiguous().stride() == (48, 16, 4, 1)
+    assert (
+        x.to(memory_format=tg.contiguous_format).is_contiguous() and X.to(tg.float64, memory_format=last).dtype is tg.float64
+    )
+    made = tg.empty(2, 3, 4, 4, memory_format=last, requires_grad=True)
+    assert made.is_leaf and made.requires_grad and made.is_contiguous(memory_format=last)
+    volume = tg.ones(2, 3, 2, 2, 2).to(memory_format=tg.channels_last_3d)
+    assert F.max_pool3d(volume, 2, 1).is_contiguous(memory_format=tg.channels_last_3d)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        tg.ones(2).to(memory_format=last)
+
+
+def test_a_module_in_channels_last():
+    module = tg.nn.Sequential(tg.nn.Conv2d(3, 4, 3), tg.nn.BatchNorm2d(4)).to(memory_format=tg.channels_last)
+    assert module[0].weight.stride() == (27, 1, 9, 3) and module[0].weight.is_leaf
+    assert module(X).is_contiguous(memory_format=tg.channels_last)
+
+
+def test_gradients_in_channels_last():
+    x = X.clone().requires_grad_()
+    y = F.conv2d(x.to(memory_format=tg.channels_last), tg.ones(1, 3, 3, 3))
+    assert y.grad_fn.name() == "ConvolutionBackward0"
+    y.sum().backward()
+    plain = X.clone().requires_grad_()
+    F.conv2d(plain, tg.ones(1, 3, 3, 3)).sum().backward()
+    assert tg.equal(x.grad, plain.grad)

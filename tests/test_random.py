@@ -407,3 +407,10 @@ def test_integers_up_to_the_largest_of_a_dtype() -> None:
         tg.empty(3).random_(5, 5)
     with pytest.raises(RuntimeError, match="only integral, floating-point and boolean types"):
         tg.randint(6, (3,), dtype=tg.complex64)
+
+
+def test_bernoulli_of_one_probability():
+    x = tg.ones(1000, dtype=tg.float64)
+    drawn = tg.bernoulli(x, 0.25)
+    assert drawn.shape == x.shape and drawn.dtype is tg.float64 and 200 < drawn.sum() < 300
+    assert tg.bernoulli(x, 0.0).sum() == 0 and tg.bernoulli(x, p=1).sum() == 1000

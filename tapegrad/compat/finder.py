@@ -30,6 +30,8 @@ _SOURCES = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
 class Module(types.ModuleType):
     """A module of a drop-in: its own names, those of the module of tapegrad that it mirrors, its submodules on demand."""
 
+    is_drop_in = True
+
     def __getattr__(self, name: str) -> object:
         submodule = f"{self.__name__}.{name}"
         if FINDER.find_spec(submodule):

@@ -255,7 +255,8 @@ def make(op: Op) -> Any:
     elif op.outputs > 1 or op.arity > 2 or op.arity < 0:
         op.call = many_arrays(op)
     elif op.arity == 2 and op.kind == "elementwise":
-        op.call, reflected = binary(op)
+        op.call, _ = binary(op, False)
+        op.call.operator, reflected = binary(op, True)  # type: ignore[attr-defined]
         return op.call, reflected
     elif op.arity == 2:
         op.call = two_arrays(op)

@@ -18,7 +18,7 @@ from .. import errors
 from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import Op
-from .record import again, record_out, silent, slow
+from .record import again, record_out, silent, slow, unless_foreign
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -31,9 +31,10 @@ F64: Any = None
 traces = 0  # traces that run now, in all threads
 
 
-def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
     run, forward = silent(op)
+    unusual = unless_foreign(op, is_operator)
     number = op.id
     (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
@@ -50,7 +51,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     return (st or other._st).run(op, (input, other))
                 x = input._d
             except AttributeError:
-                return slow(op, (input, other))
+                return unusual(input, other)
             y = other._d
             dt = x.dtype
             if dt is not y.dtype or (dt is not F32 and dt is not F64):
@@ -100,7 +101,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     return st.run(op, (input, other))
                 x = input._d
             except AttributeError:
-                return slow(op, (input, other))
+                return unusual(input, other)
             dt = x.dtype
             if dt is not F32 and dt is not F64:
                 return slow(op, (input, other))
@@ -136,12 +137,12 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     return res
             res._s = 0
             return res
-        return slow(op, (input, other)) if tb is not Scalar else other._st.run(op, (input, other))
+        return unusual(input, other) if tb is not Scalar else other._st.run(op, (input, other))
 
     def reflected(other: Any, input: Any) -> Any:
         tb = type(input)
         if tb is not float and tb is not int:
-            return NotImplemented if tb is list or tb is tuple or tb is str else slow(op, (input, other))
+            return NotImplemented if tb is list or tb is tuple or tb is str else unusual(input, other)
         st = other._st
         if st is not None:
             return st.run(op, (input, other))

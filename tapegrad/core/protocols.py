@@ -132,7 +132,10 @@ class Facade(Protocol):
     GradientEdge: Any
 
     def operands(self, op: Op, args: tuple[Any, ...], /) -> Any:
-        """What an op runs on, of promoted dtypes; NotImplemented if an argument is no operand."""
+        """What an op runs on, of promoted dtypes; a ForeignOperand error if an argument is none."""
+
+    def foreign(self, error: Any, args: tuple[Any, ...], is_operator: bool, /) -> Any:
+        """What an object among the operands answers to `__torch_function__`, or NotImplemented, or the error."""
 
     def stack(self, tensors: list[Any], /) -> Any: ...
     def tensor_at(self, edge: Any, output: bool, /) -> Any:

@@ -138,13 +138,8 @@ def again(e: RuntimeError, op: Op, operands: tuple[Any, ...], params: tuple[Any,
 
 
 def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
-    """Run and record any op on any operands: promotion, NumPy arrays, shared memory, hooks, several outputs.
-
-    Returns NotImplemented for operands that cannot be made arrays, so that Python tries the other side.
-    """
+    """Run and record any op on any operands: promotion, NumPy arrays, shared memory, hooks, several outputs."""
     tensors = facade.operands(op, operands)
-    if tensors is NotImplemented:
-        return NotImplemented
     slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
@@ -185,6 +180,18 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         if slot_hooks is not None:
             res._st = TensorState(slot_hooks)
     return res
+
+
+def unless_foreign(op: Op, is_operator: bool) -> Callable[..., Any]:
+    """slow() for two operands; the facade answers for those that are no operands of tapegrad's."""
+
+    def run(*operands: Any) -> Any:
+        try:
+            return slow(op, operands)
+        except errors.ForeignOperand as e:
+            return facade.foreign(e, operands, is_operator)
+
+    return run
 
 
 class TensorState:

@@ -17,6 +17,7 @@ from ..kernels.shape import shape_of
 from ..table.conv import Sizes, _conv, _conv_bias, _conv_input, _conv_transpose_bias
 from ..table.define import named
 from . import casting
+from .memory_format import in_format_of
 from .operands import operand, tensor
 
 # ------------------------------------------------------------------------------------------------------------ arguments
@@ -177,6 +178,7 @@ def _convolution(dims: int) -> Callable[..., Any]:
         if not shape_of(whole)[1]:  # PyTorch's result has no channels where the input has none
             result = TABLE["index"].call(result, (slice(None), slice(0, 0), Ellipsis))
         return _like(result, x)
+        return in_format_of(result, "ConvolutionBackward0", x, w) if dims > 1 else result
 
     return named(conv, name, f"""{dims}-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
 
@@ -228,7 +230,8 @@ def _transposed(dims: int) -> Callable[..., Any]:
                 "size is too small"
             )
         _check_dtypes(name, whole, w, b)
-        return _like(_run(_conv_input, _conv_transpose_bias, whole, w, b, sizes, stride, padding, dilation, groups), x)
+        result = _like(_run(_conv_input, _conv_transpose_bias, whole, w, b, sizes, stride, padding, dilation, groups), x)
+        return in_format_of(result, "ConvolutionBackward0", x, w) if dims > 1 else result
 
     return named(conv_transpose, name, f"""{dims}-D transposed convolution: the derivative of conv{dims}d by its input.
 

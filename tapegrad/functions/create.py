@@ -27,6 +27,7 @@ from ..levels import draws
 from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
+from .memory_format import rank_of, with_format
 from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
 from .shape import memory_order
 
@@ -80,7 +81,11 @@ def factory(function: Callable[..., Any]) -> Any:
         if "device" in kwargs:
             check_device(kwargs["device"])  # before numbers are drawn
         if out is None:
-            return function(*args, **kwargs)
+            if rank_of(memory_format) is None:
+                return function(*args, **kwargs)
+            requires_grad = kwargs.pop("requires_grad", False)
+            made = with_format(function(*args, **kwargs), memory_format)
+            return made.requires_grad_() if requires_grad else made
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
             shape_of(out)
             kwargs["dtype"] = dtypes.of(out._d.dtype)
@@ -857,8 +862,10 @@ def normal(
 
 
 @factory
-def bernoulli(input: Any, *, generator: Any = None) -> Any:
-    """1 with the probability given by each element, else 0."""
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with the probability given by each element, or with probability p, else 0."""
+    if p is not None:
+        return empty_like(input).bernoulli_(p, generator=generator)
     drawn = drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
     return record.set_grad_fn_name("BernoulliBackward0", TABLE["replaced"].call(input, drawn))
 

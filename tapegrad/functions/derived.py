@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.op import TABLE
+from ..errors import ForeignOperand
 from ..table.define import named
 from .arguments import put_out, reduced_dims
-from .operands import tensor
+from .operands import foreign, tensor
 
 Function = Callable[..., Any]
 
@@ -29,10 +30,26 @@ def _of_one(call: Function) -> Function:
 
 def _of_two(call: Function) -> Function:
     def function(input: Any, other: Any, *, out: Any = None) -> Any:
-        result = call(input, other)
+        try:
+            result = call(input, other)
+        except ForeignOperand as e:
+            return foreign(e, (input, other), False)
         return result if out is None else out.resize_as_result_(result)
 
+    function.operator = operator_of(call)  # type: ignore[attr-defined]
     return function
+
+
+def operator_of(call: Function) -> Function:
+    """The form of a function of two arrays that operators take: it leaves what it does not know to the other side."""
+
+    def operator(input: Any, other: Any) -> Any:
+        try:
+            return call(input, other)
+        except ForeignOperand as e:
+            return foreign(e, (input, other), True)
+
+    return operator
 
 
 def _reduction(call: Function) -> Function:

@@ -16,6 +16,7 @@ from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
 from ..programs.tracing import reads
+from ..table.define import named
 from ..table.elementwise import (
     _add,
     _cast_to,
@@ -44,10 +45,10 @@ from ..table.elementwise import radd as radd
 from ..table.elementwise import rdiv as rdiv
 from ..table.elementwise import rmul as rmul
 from ..table.elementwise import rremainder as rremainder
-from . import lookup
+from . import lookup, overrides
 from .arguments import numbers_first, put_out, with_grad_fn_name, with_out
-from .derived import function_of
-from .operands import SCALARS, common_dtype, half_in_float32, operand, promoted, refused, tensor, to_dtype
+from .derived import function_of, operator_of
+from .operands import SCALARS, common_dtype, foreign, half_in_float32, operand, promoted, refused, tensor, to_dtype
 
 eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
 isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
@@ -122,8 +123,16 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
 
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """Elementwise quotient rounded down; its derivative is 0."""
-    result = _floor_divide(input, other)
-    return result if out is None or result is NotImplemented else out.resize_as_result_(result)
+    try:
+        result = _floor_divide(input, other)
+    except errors.ForeignOperand as e:
+        return foreign(e, (input, other), False)
+    return result if out is None else out.resize_as_result_(result)
+
+
+floor_divide.operator = named(  # type: ignore[attr-defined]
+    operator_of(_floor_divide), "floor_divide", floor_divide.__doc__ or ""
+)
 
 
 def rfloor_divide(other: Any, input: Any) -> Any:
@@ -132,8 +141,15 @@ def rfloor_divide(other: Any, input: Any) -> Any:
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
-    if out is not None:
-        return out.resize_as_result_(pow(input, exponent))
+    foreign_base = not isinstance(input, Box) and overrides.overrides(type(input))
+    result = NotImplemented if foreign_base else _power(input, exponent)
+    if result is NotImplemented:
+        return refused("pow", (input, exponent))
+    return result if out is None else out.resize_as_result_(result)
+
+
+def _power(input: Any, exponent: Any) -> Any:
+    """`input ** exponent`."""
     if type(input) in SCALARS:
         return rpow(exponent, input)
     x = tensor(input)
@@ -151,8 +167,11 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return pow_scalar(promoted([x, exponent])[0], exponent)
     if type(exponent).__module__ != "builtins" and operand(exponent, False) is NotImplemented:
-        return refused("pow", 1, exponent)
+        return refused("pow", (input, exponent), True)
     return pow_tensor(*promoted([x, tensor(exponent) if type(exponent) is not complex else exponent]))
+
+
+pow.operator = named(_power, "pow", pow.__doc__ or "")  # type: ignore[attr-defined]
 
 
 def rpow(exponent: Any, base: Any) -> Any:

@@ -15,6 +15,7 @@ from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..dtypes import is_floating, is_inexact
 from ..kernels.shape import dim_of, shape_of
+from ..table.define import named
 from ..table.elementwise import mul
 from ..table.linalg import _cdist_op, _linear, _matmul, _one_dtype
 from . import casting, reduce
@@ -28,15 +29,19 @@ from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
-    if out is not None:
-        return out.resize_as_result_(matmul(input, other))
+    result = _product(input, other)
+    if result is NotImplemented:
+        return refused("matmul", (input, other))
+    return result if out is None else out.resize_as_result_(result)
+
+
+def _product(input: Any, other: Any) -> Any:
+    """`input @ other`."""
     if casting.OPEN:
         input, other = casting.lowered(input, other)
     x, y = operand(input, True), operand(other, True)
-    if x is NotImplemented:
-        return refused("matmul", 0, input)
-    if y is NotImplemented:
-        return refused("matmul", 1, other)
+    if x is NotImplemented or y is NotImplemented:
+        return refused("matmul", (input, other), True)
     x, y = tensor(x), tensor(y)
     if x.is_sparse or y.is_sparse:
         return x._times(y) if x.is_sparse else y._after(x)
@@ -64,6 +69,9 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     if len(a) == 1:
         shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
     return set_grad_fn_name("MvBackward0" if shape else "DotBackward0", reshape(r, shape), before)
+
+
+matmul.operator = named(_product, "matmul", matmul.__doc__ or "")  # type: ignore[attr-defined]
 
 
 def rmatmul(other: Any, input: Any) -> Any:

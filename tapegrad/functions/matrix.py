@@ -27,10 +27,12 @@ from .arguments import reduced_dims, with_grad_fn_name, with_out
 from .create import randn
 from .decompose import (
     batch_element,
+    cholesky,
     first_zero_pivot,
     info_of,
     infos_of,
     is_recorded,
+    linalg_eigh,
     linalg_eigvalsh,
     linalg_qr,
     linalg_svd,
@@ -44,7 +46,7 @@ from .decompose import hermitian as mirrored
 from .elementwise import conj
 from .operands import tensor, to_dtype
 from .results import result
-from .shape import broadcast_to, movedim, reshape, transpose, tril, unsqueeze
+from .shape import broadcast_to, flip, movedim, reshape, transpose, tril, unsqueeze
 
 # ------------------------------------------------------------------------------------------------------------- solvers
 
@@ -159,6 +161,32 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     first, second = (mh(factor), factor) if upper else (factor, mh(factor))
     y = linalg_solve_triangular(first, b, upper=False)
     return linalg_solve_triangular(second, y, upper=True)
+
+
+def lobpcg(
+    A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None,
+    niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
+    tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The k largest (or smallest) eigenvalues of A x = lambda B x and their vectors, by the whole decomposition.
+
+    A is symmetric and B positive definite. X only tells k; what steers PyTorch's iteration has no effect.
+    """
+    a = squares("lobpcg", A.to_dense())
+    rank = shape_of(a)[-1]
+    count = k if k is not None else 1 if X is None else shape_of(X)[-1]
+    if not 0 < count <= rank:
+        raise ValueError(f"lobpcg: the number of eigenpairs k={count} must be between 1 and {rank}, the size of A")
+    if B is not None:
+        factor = cholesky(B.to_dense())
+        half = linalg_solve_triangular(factor, a, upper=False)
+        a = linalg_solve_triangular(factor, mh(half), upper=False)
+    values, vectors = linalg_eigh(a)
+    first = 0 if largest is False else rank - count
+    values, vectors = values[..., first : first + count], vectors[..., first : first + count]
+    if largest is not False:
+        values, vectors = flip(values, (-1,)), flip(vectors, (-1,))
+    return values, vectors if B is None else linalg_solve_triangular(mh(factor), vectors, upper=True)
 
 
 @with_out

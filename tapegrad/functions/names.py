@@ -434,6 +434,7 @@ linalg:
     cross = linalg_cross                linalg
     diagonal = linalg_diagonal          linalg
     dot                                 tg Tensor
+    dsmm = mm                           tg
     ger                                 tg Tensor
     inner                               tg Tensor
     kron                                tg Tensor
@@ -487,6 +488,7 @@ matrix:
     inv = linalg_inv                    linalg
     inv_ex = linalg_inv_ex              linalg
     inverse                             tg Tensor
+    lobpcg                              tg
     logdet                              tg Tensor
     lstsq = linalg_lstsq                linalg
     lu_solve = linalg_lu_solve          linalg

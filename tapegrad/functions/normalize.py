@@ -27,6 +27,7 @@ from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
+from .memory_format import in_format_of
 from .operands import floating, promoted, tensor, to_dtype
 from .shape import broadcast_tensors
 
@@ -177,7 +178,8 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+    y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+    return in_format_of(y, "NativeBatchNormBackward0", x)
 
 
 def _check_several(what: str, sizes: Any, count: int) -> None:

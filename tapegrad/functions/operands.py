@@ -16,6 +16,7 @@ from ..core.record import Box, TensorState, fixed, running_trace, wrap
 from ..core.state import is_recording
 from ..kernels.numpy import silently
 from ..table.refusals import no_kernel
+from . import overrides
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 SINGLE = np.dtype(np.float32)
@@ -193,13 +194,30 @@ _THEIRS = {  # what Python asks the right operand for
 }  # fmt: skip
 
 
-def refused(name: str, position: int, a: Any) -> Any:
-    """NotImplemented for an object that knows the operation itself, and in == and !=; else PyTorch's TypeError."""
-    kind, theirs = type(a), f"__{_THEIRS.get(name)}__"
+def foreign(error: errors.ForeignOperand, args: tuple[Any, ...], is_operator: bool) -> Any:
+    """What an object among the operands answers to `__torch_function__`.
+
+    If nothing answers the error is raised, but an operator gives NotImplemented for an object that could be asked, or that
+    knows the operation itself, and in == and !=.
+    """
+    kind, theirs = type(args[error.position]), f"__{_THEIRS.get(error.op)}__"
     knows = kind.__module__ != "builtins" and any(theirs in base.__dict__ for base in kind.__mro__[:-1])
-    if name in ("eq", "ne") or (knows and position):
+    if askable := overrides.overloaded(args):
+        try:
+            return overrides.ask(overrides.public(error.op), askable, args, {})
+        except TypeError:
+            if is_operator:
+                return NotImplemented
+            raise
+    if is_operator and (error.op in ("eq", "ne") or (knows and error.position)):
         return NotImplemented
-    raise errors.not_a_tensor(name, position, type(a).__name__)
+    raise error
+
+
+def refused(name: str, args: tuple[Any, ...], is_operator: bool = False) -> Any:
+    """What `foreign` gives for the first of the arguments that is no operand."""
+    position = next(i for i, a in enumerate(args) if operand(a, False) is NotImplemented)
+    return foreign(errors.not_a_tensor(name, position, type(args[position]).__name__), args, is_operator)
 
 
 def floating(a: Any, kernel: str, kinds: str = "biuc") -> Any:
@@ -211,12 +229,16 @@ def floating(a: Any, kernel: str, kinds: str = "biuc") -> Any:
 
 
 def operands(op: Op, args: tuple[Any, ...]) -> Any:
-    """What `slow` runs an op on; NotImplemented if an argument is not an operand."""
+    """What `slow` runs an op on.
+
+    Raises:
+        ForeignOperand: an argument is no operand.
+    """
     copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
     xs = [operand(a, copy) for a in args]
     for i, x in enumerate(xs):
         if x is NotImplemented:
-            return refused(op.name, i, args[i])
+            raise errors.not_a_tensor(op.name, i, type(args[i]).__name__)
     elsewhere = [a for a in args if isinstance(a, Box) and not a.is_cpu] if record.device_array_types else []  # type: ignore[attr-defined]
     if elsewhere:
         home = elsewhere[0]

@@ -27,6 +27,7 @@ from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
 from .arguments import dim_within, with_grad_fn_name
 from .conv import integers, tensors
+from .memory_format import in_format_of
 from .operands import to_dtype
 from .resample import adaptive_mean, means
 
@@ -147,7 +148,10 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
         sizes = _sizes(name, x, ceil_mode, *windows)
         _refused(name, x, "bc")
         y = set_grad_fn_name(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
-        return (y, _places(x.detach(), y.detach(), sizes, *windows)) if return_indices else y
+        if not return_indices:
+            return in_format_of(y, MAX_POOL_NODES[dims], x)
+        places = _places(x.detach(), y.detach(), sizes, *windows)
+        return in_format_of(y, MAX_POOL_NODES[dims], x), in_format_of(places, "", x)
 
     return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
 
@@ -206,8 +210,9 @@ def _averaged(
         counts.append(_window_sizes(n, m, k, s, p, include))
     if divisor:
         counts = [np.full(m, float(divisor) if d == 0 else 1.0) for d, m in enumerate(sizes)]
-    x = means(x, specs, counts)
-    return to_dtype(TABLE["trunc"].call(x), dtype) if dtype.kind == "i" else x
+    y = means(x, specs, counts)
+    y = in_format_of(y, "AvgPool2DBackward0", x) if dims == 2 else y
+    return to_dtype(TABLE["trunc"].call(y), dtype) if dtype.kind == "i" else y
 
 
 def _window_sizes(n: int, m: int, kernel: int, stride: int, padding: int, include: bool) -> Array:
@@ -331,6 +336,7 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
         sizes = _target(name, x, output_size, dims, True)
         before = next_slot()
         y = adaptive_mean(x, sizes)
+        y = in_format_of(y, "MeanBackward1", x) if dims == 2 else y
         if dims == 1:
             return set_grad_fn_name("SqueezeBackward1", y, linked=sizes != (1,))
         return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y, before, linked=True)
@@ -373,10 +379,9 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
         before = next_slot()
         y, places = _of_windows(x, windows, True)
-        if dims == 1:
-            set_grad_fn_name("SqueezeBackward1", y, linked=True)
-        else:
-            set_grad_fn_name(f"AdaptiveMaxPool{dims}DBackward0", y, before, linked=True)
+        node = "SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0"
+        y = set_grad_fn_name(node, y, None if dims == 1 else before, linked=True)
+        y, places = in_format_of(y, node, x), in_format_of(places, "", x)
         return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.

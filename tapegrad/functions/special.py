@@ -70,7 +70,8 @@ def mvlgamma(input: Any, p: int) -> Any:
 def _two(input: Any, other: Any) -> list[Any]:
     """Both operands as floating-point tensors of one dtype."""
     given = [operand(a, True) for a in (input, other)]
-    xs = promoted([tensor(a) if a is NotImplemented else a for a in given], integers_to_float=True)
+    values = [tensor(a) if x is NotImplemented else x for a, x in zip((input, other), given, strict=True)]
+    xs = promoted(values, integers_to_float=True)
     dtype = next((x._d.dtype for x in xs if isinstance(x, Box)), None)
     return [x if isinstance(x, Box) else fixed(np.asarray(x, dtype)) for x in xs]
 

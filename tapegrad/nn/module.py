@@ -13,6 +13,7 @@ from .. import dtypes
 from ..core.modes import no_grad
 from ..core.record import wrap
 from ..functions import create
+from ..functions.memory_format import rank_of
 from ..kernels import devices
 from ..programs.tracing import touches
 from ..tensor.access import destination, raw
@@ -527,6 +528,8 @@ class Module:
 
         Called as `Tensor.to`: to(dtype), to(device), to(device, dtype), to(tensor).
 
+        With the memory format channels_last (or channels_last_3d) tensors of 4 (5) dimensions get that order.
+
         On the device 'meta', used for a module whose parameters `functional_call` supplies, values are dropped: the
         placeholders take no memory and are nan (0 for integers).
 
@@ -536,6 +539,9 @@ class Module:
         """
         if "meta" in [str(d) for d in (*args, device) if isinstance(d, str | dtypes.device)]:
             return self._apply(without_values)
+        if (rank := rank_of(memory_format)) is not None:
+            self.to(*args, dtype=dtype, device=device)
+            return self._apply(lambda t: t.to(memory_format=memory_format) if t.ndim == rank else t)
         dtype, device = destination(args, dtype, device)
         if dtype is None:
             return self if device is None else self._apply(lambda t: t.to(device))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.record import Box
 from ..functions import create
+from ..functions.overrides import disabled
 from ..tensor.access import raw
 from ..tensor.tensor import Parameter as Parameter
 from ..tensor.tensor import Tensor
@@ -134,6 +135,7 @@ class UninitializedBuffer(Uninitialized, Tensor):
     """A buffer whose shape is not known yet; arguments as for UninitializedParameter, and `persistent`."""
 
     cls_to_become = Tensor
+    __torch_function__ = staticmethod(disabled)
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
         t = unshaped(cls, requires_grad, device, dtype)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..core.op import TABLE
 from ..functions import elementwise, linalg, shape
 from ..functions.operands import promoted
@@ -79,7 +81,7 @@ def _foreign(inputs: tuple[Any, ...]) -> bool:
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `Tensor.__array_ufunc__` does: the table's op of the ufunc, and its reduce, accumulate and outer.
+    """The table's op of a ufunc, and its reduce, accumulate and outer.
 
     A ufunc without a recorded form (of SciPy, say) runs on the arrays of untracked tensors and gives tensors.
 
@@ -89,7 +91,10 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     """
     if method == "__call__" and ufunc in UFUNCS:
         inputs = _ufunc_operands(inputs)
-        return _called(ufunc, inputs, **kwargs) if kwargs else UFUNCS[ufunc](*inputs)
+        try:
+            return _called(ufunc, inputs, **kwargs) if kwargs else UFUNCS[ufunc](*inputs)
+        except errors.ForeignOperand:
+            return NotImplemented
     if _foreign(inputs):
         return NotImplemented
     if method == "reduce" and ufunc in REDUCTIONS:
@@ -129,8 +134,6 @@ def _called(
     if not _holds_tensor(inputs):
         inputs = tuple(_tensors(inputs))  # out= alone is a tensor
     result = UFUNCS[ufunc](*inputs)
-    if result is NotImplemented:
-        return result
     if where is not True:
         (target,) = out if isinstance(out, tuple) else (out,)
         if target is None:
@@ -194,4 +197,33 @@ def _plain(function: Any, value: Any) -> Any:
     return value
 
 
-use_numpy(call_ufunc, call_function)
+# Their kernels take arrays, and what they call on results of NumPy's functions tensors need not have.
+ARRAY_LIBRARIES = {"scipy", "sklearn", "pandas", "statsmodels"}
+
+
+def _plain_within_libraries(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments as arrays if one of these libraries calls NumPy, and no gradient would be lost; else None."""
+    caller = sys._getframe(3).f_globals.get("__name__", "")
+    if caller.partition(".")[0] not in ARRAY_LIBRARIES:
+        return None
+    try:
+        return _plain(function, list(args)), _plain(function, kwargs)
+    except TypeError:
+        return None
+
+
+def on_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `Tensor.__array_ufunc__` does: arrays for libraries of arrays, tensors for all others."""
+    if plain := _plain_within_libraries(ufunc, inputs, kwargs):
+        return getattr(ufunc, method)(*plain[0], **plain[1])
+    return call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def on_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for `Tensor.__array_function__`."""
+    if plain := _plain_within_libraries(function, args, kwargs):
+        return function(*plain[0], **plain[1])
+    return call_function(function, args, kwargs)
+
+
+use_numpy(on_ufunc, on_function)

@@ -18,6 +18,8 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.__module__ = "tapegrad"
+    if hasattr(function, "operator"):
+        named(function.operator, name, doc)
     return function
 
 

@@ -23,6 +23,7 @@ class Tensors:
     Parameter = tensor.Parameter
     Scalar = scalar.Scalar
     GradientEdge = graph.GradientEdge
+    foreign = staticmethod(operands.foreign)
     operands = staticmethod(operands.operands)
     stack = staticmethod(joining.stack)
     tensor_at = staticmethod(graph.tensor_at)

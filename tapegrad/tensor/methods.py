@@ -32,7 +32,8 @@ def methods() -> dict[str, Callable[..., Any]]:
             elif place in ("Tensor_", "view_"):
                 found[line.name + "_"] = _in_place(line.resolve(), place)
             elif place in names.OPERATORS:
-                found[names.OPERATORS[place]] = line.resolve()
+                function = line.resolve()
+                found[names.OPERATORS[place]] = getattr(function, "operator", function)
             elif place in names.IN_PLACE_OPERATORS:
                 found[names.IN_PLACE_OPERATORS[place]] = found[line.name + "_"]
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..floats import scalar
+from ..functions.overrides import disabled
 from .tensor import Tensor
 
 
@@ -13,6 +14,7 @@ class Scalar(Tensor):
 
     __module__ = "tapegrad"
     __slots__ = ()
+    __torch_function__ = staticmethod(disabled)
     __add__, __radd__ = scalar.method("add", False), scalar.method("add", True)
     __sub__, __rsub__ = scalar.method("sub", False), scalar.method("sub", True)
     __mul__, __rmul__ = scalar.method("mul", False), scalar.method("mul", True)

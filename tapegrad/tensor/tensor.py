@@ -27,9 +27,11 @@ from ..functions import (
     elementwise,
     index,
     operands,
+    overrides,
     shape,
     shared_views,
 )  # fmt: skip
+from ..functions import memory_format as formats
 from ..functions.arguments import given
 from ..functions.inplace import check_writable
 from ..functions.joining import unbind
@@ -37,7 +39,7 @@ from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..programs.tracing import reads, same, touches
 from . import graph as node
-from . import memory
+from . import memory, overriding
 from . import storage as storages
 from .access import boxed, destination, only_element, overwrite, raw, real_element, refuse_device, refuse_recorded, set_leaf
 from .filling import Filling
@@ -77,6 +79,19 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def __init__(self, *data: Any, **_: Any) -> None:
         pass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if overrides.overrides(cls):
+            overriding.enable()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a public function gives if a tensor of this subclass is among its arguments: its result, of the subclass."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        result = overrides.disabled(func, types, args, kwargs)
+        return result if overriding.is_stored(func) else overriding.converted(result, cls)
 
     # ------------------------------------------------------------------------------------------------ what it is
 
@@ -163,7 +178,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = (
             operands.form_of(raw(self)),
-            {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
+            formats.rank_of(memory_format),
         )
         if rank is not None:
             return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
@@ -272,7 +287,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return self
 
     def as_subclass(self, cls: builtins.type[T]) -> T:
-        """Another tensor of a subclass, on this memory and with this history; what is computed of it is a Tensor again."""
+        """Another tensor of a subclass, on this memory and with this history."""
         if not (isinstance(cls, builtins.type) and issubclass(cls, Tensor)):
             raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
         view: Any = self[...]
@@ -475,10 +490,12 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
-        return TABLE["clone"].call(self)  # type: ignore[no-any-return]
+        return shape.clone(self, memory_format=memory_format)  # type: ignore[no-any-return]
 
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
-        """Itself if its memory is in row-major order, else a copy that is."""
+        """Itself if its memory is in row-major order, or that of the memory format, else a copy that is."""
+        if formats.rank_of(memory_format) is not None:
+            return formats.with_format(self, memory_format)  # type: ignore[no-any-return]
         if self.is_contiguous():
             return self
         return TABLE["contiguous"].call(self)  # type: ignore[no-any-return]
@@ -603,6 +620,9 @@ class Tensor(Filling, Protocols, TableMethods):
         copy: builtins.bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
+        if memory_format is not None:
+            whole = self.to(*args, dtype=dtype, device=device, copy=copy)
+            return formats.with_format(whole, memory_format)  # type: ignore[no-any-return]
         dtype, device = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
         moved = self
@@ -858,9 +878,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """1 with the probability given by each element, or with probability p, else 0."""
-        if p is None:
-            return create.bernoulli(self, generator=generator)  # type: ignore[no-any-return]
-        return create.empty_like(self).bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
+        return create.bernoulli(self, p, generator=generator)  # type: ignore[no-any-return]
 
     def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Tensor:
         """Indices drawn with probabilities proportional to the rows."""
@@ -997,6 +1015,7 @@ class Parameter(Tensor):
     """
 
     __module__ = "tapegrad.nn"
+    __torch_function__ = staticmethod(overrides.disabled)
     _is_parameter = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:

@@ -10,8 +10,21 @@ compat.mirror(__name__, "tapegrad")
 FUNCTIONAL = ("adaptive_avg_pool?d", "gelu", "mish", "pad", "selu", "silu", "softplus", "softshrink", "softsign")
 compat.mirror(__name__, "tapegrad.nn.functional", FUNCTIONAL)
 
-from . import _nodes, sbp  # noqa: F401
-from ._tensors import METHODS, placement  # noqa: F401
+from . import _functions, _nodes, sbp  # noqa: F401
+from ._functions import (  # noqa: F401
+    Generator,
+    addmm,
+    broadcast_like,
+    cast,
+    gather_nd,
+    in_top_k,
+    scatter_nd,
+    slice_update,
+    square_relu,
+    tensor_scatter_nd_update,
+)
+from ._tensors import METHODS, of_arrays, placement  # noqa: F401
+from .nn.functional import quick_gelu  # noqa: F401
 
 __version__ = "0.9.0+tapegrad"
 
@@ -37,9 +50,17 @@ _before = _dialect.speak(
 )
 compat.at_removal("oneflow", lambda: _dialect.speak(_before))
 
+
+def _change(cls: type, name: str, value: object) -> None:
+    """Set an attribute of a class of tapegrad's as long as the drop-in is there."""
+    before = vars(cls).get(name)
+    setattr(cls, name, value)
+    compat.at_removal("oneflow", lambda: setattr(cls, name, before) if before else delattr(cls, name))
+
+
 for _name, _method in METHODS.items():
-    setattr(Tensor, _name, _method)
-    compat.at_removal("oneflow", lambda name=_name: delattr(Tensor, name))
+    _change(Tensor, _name, _method)
+_change(_tapegrad.nn.Module, "load_state_dict", of_arrays(_tapegrad.nn.Module.load_state_dict))
 
 # OneFlow sets gradients to zeros where PyTorch drops them.
 for _class in (_tapegrad.optim.Optimizer, _tapegrad.nn.Module):
@@ -53,11 +74,7 @@ for _name in (
     "new_zeros", "repeat", "view",
 ):  # fmt: skip
     globals()[_name] = getattr(Tensor, _name)
-
-
-def cast(input: Tensor, dtype: object) -> Tensor:
-    """The tensor in another dtype."""
-    return input.to(dtype)
+globals()["slice"] = _functions.slice_
 
 
 def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: object) -> object:

@@ -1,9 +1,15 @@
 """What OneFlow's tensors have besides. Global ones, spread over devices and processes, are not there: a tensor says so."""
 
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tapegrad import Tensor
+import numpy as np
+
+from oneflow._functions import addmm, broadcast_like
+from tapegrad import Tensor, from_numpy, imag, ones_like, real
 from tapegrad.nn import functional, init
+from tapegrad.overrides import _disabled_torch_function_impl as disabled
 
 
 def refuse(what: str) -> NotImplementedError:
@@ -25,6 +31,43 @@ def _to_global(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     raise refuse("Tensor.to_global()")
 
 
+def _backward(
+    self: Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """Tensor.backward, also of one complex number: it starts with 1 as for a real one."""
+    if gradient is None and self.is_complex() and self.numel() == 1:
+        gradient = ones_like(self)
+    _of_real(self, gradient, retain_graph, create_graph, inputs)
+
+
+_of_real = Tensor.backward
+
+
+class Part(Tensor):
+    """The real or imaginary part, which OneFlow's programs call: ``x.real()``."""
+
+    __module__ = "oneflow"
+    __torch_function__ = staticmethod(disabled)
+
+    def __call__(self) -> Tensor:
+        return self
+
+
+Part.__name__ = Part.__qualname__ = "Tensor"
+
+
+def of_arrays(load: Callable[..., Any]) -> Callable[..., Any]:
+    """load_state_dict, also of NumPy's arrays."""
+
+    @functools.wraps(load)
+    def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(state_dict, Mapping):
+            state_dict = {k: from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in state_dict.items()}
+        return load(self, state_dict, *args, **kwargs)
+
+    return load_state_dict
+
+
 FUNCTIONS = ("gelu", "mish", "selu", "silu", "softplus", "softsign")  # in OneFlow methods, too
 INITIALISERS = ("kaiming_normal_", "kaiming_uniform_", "orthogonal_", "trunc_normal_", "xavier_normal_", "xavier_uniform_")
 
@@ -32,7 +75,12 @@ INITIALISERS = ("kaiming_normal_", "kaiming_uniform_", "orthogonal_", "trunc_nor
 METHODS = {
     **{name: getattr(functional, name) for name in FUNCTIONS},
     **{name: getattr(init, name) for name in INITIALISERS},
+    "addmm": addmm,
+    "backward": _backward,
+    "broadcast_like": broadcast_like,
     "cast": Tensor.to,
+    "imag": property(lambda self: imag(self).as_subclass(Part), doc="The imaginary part, a view."),
+    "real": property(lambda self: real(self).as_subclass(Part), doc="The real part, a view."),
     "is_global": property(lambda self: False, doc="Whether the tensor is spread over devices: False."),
     "is_local": property(lambda self: True, doc="Whether the tensor is of this process alone: True."),
     "is_lazy": property(lambda self: False, doc="Whether the tensor is of a graph that is being built: False."),

@@ -1,10 +1,9 @@
 """torch._C: of PyTorch's C++ part the few names that Python programs use."""
 
-from contextlib import nullcontext
-
 from tapegrad.compat import mirror as _mirror
 
 _mirror(__name__, "tapegrad", ["Generator", "Size", "device", "dtype", "*Tensor"])
+_LinAlgError = LinAlgError  # noqa: F821
 TensorBase = _TensorBase = Tensor  # noqa: F821 - shown by mirror
 _TensorMeta = type(Tensor)  # noqa: F821
 has_lapack, has_cuda, has_mps, has_openmp, has_mkl, _has_mkldnn = True, False, False, False, False, False
@@ -28,4 +27,4 @@ def _nothing(*args: object, **kwargs: object) -> None:
     _debug_set_fusion_group_inlining,    _jit_set_num_profiled_runs, _set_graph_executor_optimize,
 ) = [_nothing] * 10  # fmt: skip
 
-DisableTorchFunction = DisableTorchFunctionSubclass = nullcontext
+_mirror(__name__, "tapegrad.overrides", ["DisableTorchFunction*", "_disabled_torch_function_impl", "*has_torch_function*"])

@@ -1,9 +1,11 @@
 """PyTorch's names on tapegrad."""
 
+import builtins as _builtins
 import types as _types
 from importlib.util import find_spec
 
 import tapegrad
+from tapegrad import compat as _compat
 from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.dtypes import complex32 as complex32
 from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
@@ -57,6 +59,16 @@ def __getattr__(name: str) -> object:
             return found
     raise AttributeError(name)
 
+
+def _build_class(body: object, name: str, /, *bases: object, _build: object = _builtins.__build_class__, **kwargs: object):
+    """Python's, which first has functions ask `__torch_function__` if the class is to have one."""
+    if "__torch_function__" in body.__code__.co_names:
+        tapegrad.overrides.enable()
+    return _build(body, name, *bases, **kwargs)
+
+
+_builtins.__build_class__ = _build_class
+_compat.at_removal("torch", lambda: setattr(_builtins, "__build_class__", _build_class.__kwdefaults__["_build"]))
 
 import torch as torch  # torch.torch is there, too
 

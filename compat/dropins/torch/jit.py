@@ -19,6 +19,10 @@ class ScriptModule(_torch.nn.Module):
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 
 
+class ScriptFunction:
+    """What script and trace of PyTorch give for a function: here they give the function itself."""
+
+
 export = freeze = ignore = interface = optimize_for_inference = script = unused = _as_it_is
 script_if_tracing = script_method = trace = trace_module = _as_it_is
 

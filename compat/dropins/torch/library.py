@@ -118,8 +118,40 @@ class _Namespace:
         return found
 
 
+class _Overloads:
+    """torch.ops.aten.name: PyTorch's function of that name; each overload, as in torch.ops.aten.add.Tensor, is the same."""
+
+    def __init__(self, name: str, function: Callable):
+        self.__name__, self._function = name, function
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> "_Overloads":
+        if overload.startswith("_"):
+            raise AttributeError(overload)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+
+class _Aten(_Namespace):
+    def __getattr__(self, name: str) -> _Overloads:
+        import torch
+
+        prefix, _, rest = name.partition("_")
+        special = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft}.get(prefix)
+        for place, own in ((special, rest), (torch, name), (torch.Tensor, name), (torch.nn.functional, name)):
+            if callable(found := getattr(place, own, None)) and not name.startswith("__"):
+                return self.__dict__.setdefault(name, _Overloads(name, found))
+        raise AttributeError(f"torch.ops.aten.{name}: tapegrad has no function of this name")
+
+
 class _Operators:
     """torch.ops: the operators by namespace and name."""
+
+    aten = _Aten("aten")
 
     def __getattr__(self, name: str) -> _Namespace:
         if not any(op.startswith(f"{name}::") for op in _OPERATORS):

@@ -1,8 +1,9 @@
-"""torch.nn.common_types: names for annotations of layers' sizes."""
+"""Names for annotations of layers' sizes."""
+# mypy: disable-error-code="misc"
 
 from typing import TypeVar
 
-from torch import Tensor as Tensor
+from ..tensor.tensor import Tensor
 
 T = TypeVar("T")
 _scalar_or_tuple_any_t = T | tuple[T, ...]
