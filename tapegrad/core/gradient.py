@@ -66,7 +66,7 @@ def finish(walk: Pass, retain: bool) -> None:
     finally:
         arrays.unsilence(warnings)
     if not retain:
-        walk.release(finals)
+        walk.release()
     with plain_commit.ACCUMULATING:
         pairs = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
         if all([is_plain(getattr(leaf, "_g", None)) for leaf, _ in pairs]):

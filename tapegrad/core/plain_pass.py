@@ -6,7 +6,6 @@ slots, so that the cotangent of each is complete when its turn comes. `reverse` 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -110,25 +109,16 @@ class Pass:
     def finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
         return {s: g for s, g in cot.items() if s < 0}
 
-    def trunk(self) -> float:
-        """The oldest of the first slots of a pass from one root to all leaves, each of which all its paths lead through."""
-        s = math.inf
-        if self.inputs is None and len(self.roots) == 1:
-            for s in self.order:
-                e = self.found[s]
-                if type(e[FIRST]) is tuple or e[SECOND]:
-                    break
-        return s + 0  # an equal int, not the same
+    def release(self) -> None:
+        """Let go of the entries that the pass visits.
 
-    def release(self, leaves: Iterable[int] = ()) -> None:
-        """Let go of the entries that the pass visits, which has led to the leaves.
-
-        What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk it refers to the
-        leaves and to what stays anyway: the tensor there is often the loss, alive until the next step.
+        What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which all
+        paths from a single root lead, it refers to the leaves below and to what stays anyway: the tensor there is often the
+        loss, alive until the next step.
         """
         found, homes, tape = self.found, self.homes, self.tape
-        trunk = self.trunk()
-        ends: list[int] = []  # of the oldest stub of the trunk
+        trunk = self.inputs is None and len(self.roots) == 1
+        ends: list[int] | None = None  # of the oldest stub of the trunk
         self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
             e = found.pop(s)
@@ -137,11 +127,26 @@ class Pass:
             if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
             elif not self.drop_unreferenced:
-                ends.append(s)
+                if ends is not None:
+                    ends.append(s)
                 if number >= 0 and not BY_ID[number].saves_nothing:
-                    if s >= trunk:
+                    if trunk:
                         ends = []
-                    home[s] = stub(e, ends if s >= trunk else inputs_of(e))
+                    home[s] = stub(e, ends if trunk else inputs_of(e))
+            if trunk or ends is not None:
+                a, b = e[FIRST], e[SECOND]
+                if type(a) is int:
+                    if ends is not None:
+                        if a < 0:
+                            ends.append(a)
+                        if b < 0:
+                            ends.append(b)
+                    if a > 0 and b > 0 and a != b:
+                        trunk = False
+                else:
+                    if ends is not None:
+                        ends.extend([i for i in a if i < 0])
+                    trunk = trunk and len({i for i in a if i > 0}) < 2
+                a = b = None  # a reference counts
             e = None
-        ends.extend(leaves)
         tape.sweep_after_backward()

@@ -145,7 +145,7 @@ class BackwardPass(Pass):
             self.zeros = levels.behind_links(self, result)
         self._check_used(result)
         if not self.retain:
-            self.release(result)
+            self.release()
         return result
 
     def _check_used(self, reached: Any) -> None:

@@ -378,7 +378,7 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         sizes = _target(name, x, output_size, dims, False)
         windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
         before = next_slot()
-        y, places = _of_windows(x, windows, True)
+        y, places = _of_windows(x, windows)
         node = "SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0"
         y = set_grad_fn_name(node, y, None if dims == 1 else before, linked=True)
         y, places = in_format_of(y, node, x), in_format_of(places, "", x)
