@@ -129,3 +129,7 @@ def _pop_mode_temporarily() -> Iterator[Any]:
     state = STATE.get()
     with within(state._replace(modes=state.modes[:-1])):
         yield state.modes[-1]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,7 @@ from tapegrad import compat
 HERE = pathlib.Path(__file__).parent
 
 NOT_THERE = {
-    **dict.fromkeys(("torch.sparse_csr", "torch.sparse_csr_tensor"), "of compressed sparse tensors"),
+    **dict.fromkeys(("torch.sparse_csr_tensor",), "of compressed sparse tensors"),
     "Tensor.dequantize": "of quantised tensors",
     "torch.onnx._export": "private, and gone from PyTorch",
     "torch.utils.tensorboard": "a module, not a function",

@@ -205,7 +205,7 @@ def sync(t: Any) -> None:
     if a.hchain and a.slot_hooks is not None:
         return  # a write goes around the hooks of a view, even if its base is gone
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
-        t._v = hist.writes[0]  # what the tape saved shows in the array's reference count
+        t._writes = hist.writes[0]  # what the tape saved shows in the array's reference count
         t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
 
 
@@ -232,7 +232,7 @@ def alias_of(t: Any) -> Alias:
     store = Store(t._d)
     if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(held_already)
-    t._st = a = Alias(store, (), Hist(t._s, [getattr(t, "_v", 0)]), (), None if a is None else a.slot_hooks)
+    t._st = a = Alias(store, (), Hist(t._s, [getattr(t, "_writes", 0)]), (), None if a is None else a.slot_hooks)
     return a
 
 

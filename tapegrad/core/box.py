@@ -23,16 +23,16 @@ class Box:
 
     _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
     else a `TensorState` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
-    _v: the number of writes in place, of a private tensor.
+    _writes: how many in place there were, of a private tensor.
     """
 
-    __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st", "_v")
+    __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st", "_writes")
     _d: Any
     _s: int
     _st: Any
     _g: Any
     _leaf: int
-    _v: int
+    _writes: int
 
 
 peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look

@@ -72,13 +72,11 @@ def run_hooks_alone(got: dict[int, Any], found: dict[int, Any], homes: dict[int,
     """The hooks of the nodes at which a pass ends, with the gradients there; `found` has those that it has not visited."""
     grads: dict[int, dict[int, Any]] = {}
     for s, g in got.items():
-        e = found.get(s)
-        if e is not None:
+        if (e := found.get(s)) is not None:
             node, i = (source_slot(e), output_index(e)) if is_output(e) else (s, 0)
             grads.setdefault(node, {})[i] = g
     for s, by_output in grads.items():
-        hooks = hooks_of(homes.get(s, tape), s) if s in found else None
-        if hooks is not None:
+        if s in found and (hooks := hooks_of(homes.get(s, tape), s)) is not None:
             given = hooks.before(tuple([by_output.get(i) for i in range(output_count(found[s]))]))
             hooks.after((None,) * len(arguments_of(found[s])), given)
 

@@ -112,13 +112,12 @@ class Pass:
     def release(self) -> None:
         """Let go of the entries that the pass visits.
 
-        What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which all
-        paths from a single root lead, it refers to the leaves below and to what stays anyway: the tensor there is often the
-        loss, alive until the next step.
+        What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which
+        all paths from a single root lead, it refers to the leaves below and to what stays anyway: the loss is often alive.
         """
         found, homes, tape = self.found, self.homes, self.tape
         trunk = self.inputs is None and len(self.roots) == 1
-        ends: list[int] | None = None  # of the oldest stub of the trunk
+        ends: list[int] = []  # of the oldest stub of the trunk
         self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
             e = found.pop(s)
@@ -127,26 +126,19 @@ class Pass:
             if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
             elif not self.drop_unreferenced:
-                if ends is not None:
-                    ends.append(s)
+                ends.append(s)
                 if number >= 0 and not BY_ID[number].saves_nothing:
-                    if trunk:
-                        ends = []
+                    ends = [] if trunk else ends
                     home[s] = stub(e, ends if trunk else inputs_of(e))
-            if trunk or ends is not None:
-                a, b = e[FIRST], e[SECOND]
-                if type(a) is int:
-                    if ends is not None:
-                        if a < 0:
-                            ends.append(a)
-                        if b < 0:
-                            ends.append(b)
-                    if a > 0 and b > 0 and a != b:
-                        trunk = False
-                else:
-                    if ends is not None:
-                        ends.extend([i for i in a if i < 0])
-                    trunk = trunk and len({i for i in a if i > 0}) < 2
-                a = b = None  # a reference counts
-            e = None
+            a, b = e[FIRST], e[SECOND]
+            if type(a) is int:
+                trunk = trunk and (a <= 0 or b <= 0 or a == b)
+                if a < 0:
+                    ends.append(a)
+                if b < 0:
+                    ends.append(b)
+            else:
+                trunk = trunk and len({i for i in a if i > 0}) < 2
+                ends.extend([i for i in a if i < 0])
+            a = b = e = None  # they count as references
         tape.sweep_after_backward()

@@ -1,9 +1,9 @@
 """The hot path: run an op's forward, box the result, append an entry.
 
 Each op's recording function is a closure made once by a factory, by number of arrays and presence of parameters. The
-closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes, promotion, NumPy
-arrays, tensors that share memory or carry hooks, arrays of other devices) goes to `record.slow`, which does everything.
-While a function is traced, in whatever thread, every call does: see `connect.count_traces`.
+closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes, NumPy arrays, tensors
+that share memory or carry hooks, other devices) goes to `record.slow`, which does everything. While a function is traced, in
+whatever thread, every call does: see `connect.count_traces`.
 
 Here are the two commonest factories; `factories` has the others. The closures repeat each other's last lines on purpose: a
 shared function would cost a tenth of the whole call.
@@ -12,6 +12,7 @@ shared function would cost a tenth of the whole call.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import errors
@@ -34,7 +35,7 @@ traces = 0  # traces that run now, in all threads
 def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
     run, forward = silent(op)
-    unusual = unless_foreign(op, is_operator)
+    unusual = partial(unless_foreign, op, is_operator)
     number = op.id
     (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a

@@ -182,16 +182,12 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     return res
 
 
-def unless_foreign(op: Op, is_operator: bool) -> Callable[..., Any]:
+def unless_foreign(op: Op, is_operator: bool, *operands: Any) -> Any:
     """slow() for two operands; the facade answers for those that are no operands of tapegrad's."""
-
-    def run(*operands: Any) -> Any:
-        try:
-            return slow(op, operands)
-        except errors.ForeignOperand as e:
-            return facade.foreign(e, operands, is_operator)
-
-    return run
+    try:
+        return slow(op, operands)
+    except errors.ForeignOperand as e:
+        return facade.foreign(e, operands, is_operator)
 
 
 class TensorState:

@@ -202,7 +202,6 @@ class BackwardPass(Pass):
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
         consumed: dict[int, Any] = {}
-        link = TABLE["link"].id
         order = self.order
         order.reverse()
         e: Any = None
@@ -224,7 +223,7 @@ class BackwardPass(Pass):
                         tape.current_forward_entry = e
                     backward = replay.table.get(number) or replay.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, mutable_slots)
-                    if number == link:
+                    if number == TABLE["link"].id:
                         levels.add_zeros(e, g, cot, need)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)

@@ -177,7 +177,7 @@ def _convolution(dims: int) -> Callable[..., Any]:
         result = _run(_conv, _conv_bias, whole, w, b, sizes, stride, before, dilation, groups)
         if not shape_of(whole)[1]:  # PyTorch's result has no channels where the input has none
             result = TABLE["index"].call(result, (slice(None), slice(0, 0), Ellipsis))
-        return _like(result, x)
+        result = _like(result, x)
         return in_format_of(result, "ConvolutionBackward0", x, w) if dims > 1 else result
 
     return named(conv, name, f"""{dims}-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).

@@ -28,7 +28,7 @@ def count_write(t: Any) -> None:
     if type(a) is Alias:
         a.hist.writes[0] += 1
     else:
-        t._v = getattr(t, "_v", 0) + 1
+        t._writes = getattr(t, "_writes", 0) + 1
 
 
 def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
@@ -56,7 +56,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
         ):
             raise errors.inplace_read_only(name)
     if type(a) is not Alias:
-        t._v = getattr(t, "_v", 0) + 1
+        t._writes = getattr(t, "_writes", 0) + 1
         return
     if any([op.name in OVERLAPPING for op, _ in a.chain]):
         shown = t._d

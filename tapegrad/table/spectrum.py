@@ -169,7 +169,8 @@ def _j_parted(xp: Any, ts: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any
 
 define(
     "parted", "general", spectrum.parted, (None, _d_parted_k, None, None, _d_parted_r),
-    saves=("", "w k x y", "", "", "w k x y"), arity=5, outputs=3, singular=True, batch=batching.last, jvp=_j_parted,
+    saves=("", "w k x y", "", "", "w k x y"), constant_in="", arity=5, outputs=3, singular=True,
+    batch=batching.last, jvp=_j_parted,
     samples=samples.with_slopes,
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from ..functions.shared_views import layers, of_block
 def version(t: Any) -> int:
     """How often the tensor's memory was written in place."""
     a = t._st
-    return a.hist.writes[0] if type(a) is Alias else getattr(t, "_v", 0)
+    return a.hist.writes[0] if type(a) is Alias else getattr(t, "_writes", 0)
 
 
 def base_of(t: Any) -> Any:

@@ -27,4 +27,5 @@ def _nothing(*args: object, **kwargs: object) -> None:
     _debug_set_fusion_group_inlining,    _jit_set_num_profiled_runs, _set_graph_executor_optimize,
 ) = [_nothing] * 10  # fmt: skip
 
-_mirror(__name__, "tapegrad.overrides", ["DisableTorchFunction*", "_disabled_torch_function_impl", "*has_torch_function*"])
+_mirror(__name__, "tapegrad.overrides", ["DisableTorchFunction*", "*has_torch_function*"])
+from tapegrad.overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
