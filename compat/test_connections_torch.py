@@ -39,7 +39,6 @@ KNOWN = {
     "linalg.norm:subgradients_at_zero": ({"gradient"}, NO_ZEROS),
     "linalg.vector_norm": ({"gradient"}, NO_ZEROS),
     "linalg.householder_product": ({"gradient"}, NO_ZEROS),
-    "cat": ({"gradient"}, "an empty vector among other shapes is left out"),
     "zero_": ({"gradient"}, "a tensor that is overwritten lets go of its history, and so of the memory"),
     "index_reduce:prod": ({"second", "third"}, DIVIDES),
     "scatter_reduce:prod": ({"second", "third"}, DIVIDES),

@@ -27,7 +27,6 @@ KNOWN = {
             nn.functional.linear_cross_entropy:chunked nn.functional.linear_cross_entropy:chunked_none
             nn.functional.scaled_dot_product_attention
         """,
-        "a number has no matrix dimensions": "mT mH",
     },
     "accepted": {
         "windows over images without channels": """

@@ -29,7 +29,7 @@ FORMS = [
 # PyTorch asks for one dtype; here results are converted as by other writes, never to a lower category
 ACCEPTED = """
     abs absolute alias_copy all amax amin any argmax argmin bucketize ceil complex conj_physical detach_copy diag
-    diagonal_copy dot fix float_power floor frac heaviside histc inner inverse isneginf isposinf logcumsumexp matmul
+    diagonal_copy dot dsmm fix float_power floor frac heaviside histc inner inverse isneginf isposinf logcumsumexp matmul
     mm msort multinomial mvlgamma nan_to_num nanmean nanquantile neg negative nonzero norm normal polar quantile
     round searchsorted sgn sign signbit slice_copy slice_scatter spmm squeeze_copy std t_copy tril triu trunc
     unsqueeze_copy var vdot view_as_complex_copy linalg.det linalg.eigvalsh linalg.inv linalg.matmul

@@ -324,7 +324,7 @@ def _flat_index_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
     x = tensor(input)
-    if isinstance(indices, Box) and indices._d.dtype != np.int64:
+    if dim is not None and isinstance(indices, Box) and indices._d.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(indices._d.dtype)}")
     i = _index_of("take_along_dim", indices)
     if dim is None:

@@ -342,7 +342,7 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     s = linalg_svdvals(a.detach())
     rank = _rank(s, atol, rtol)
     empty = fixed_like(np.zeros((0,), s._d.dtype), s)
-    residuals = reshape(x, (-1,))[:0]
+    residuals = reshape(TABLE["real"].call(x) if x._d.dtype.kind == "c" else x, (-1,))[:0]
     if m > n and driver in ("gelsd", "gelss"):
         reads(rank, "lstsq(): the shape of the residuals depends on the rank")
     if m > n and (driver == "gels" or (driver != "gelsy" and (host(rank._d) == n).all())):
