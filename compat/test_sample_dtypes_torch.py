@@ -37,6 +37,8 @@ KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
                      "_batch_norm_with_update"), (STATISTICS, HALF)),
     "view_as_complex": (NO_COMPLEX32, ("float16",)), "complex": (NO_COMPLEX32, ("float16",)), "chalf": (NO_COMPLEX32, ALL),
     "matrix_exp": ("PyTorch computes in bfloat16", HALF),
+    "grid_sampler_2d": ("PyTorch rounds between steps", ("bfloat16",)),
+    "grid_sampler_3d": ("PyTorch rounds between steps", HALF),
     "nn.functional.hinge_embedding_loss": ("PyTorch sums in bfloat16", ("bfloat16",)),
     "nn.functional.soft_margin_loss": ("PyTorch's exp overflows", ("float16",)),
     "nn.functional.margin_ranking_loss": ("PyTorch's bytes wrap around", ("uint8",)),

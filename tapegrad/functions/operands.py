@@ -166,7 +166,7 @@ def half_in_float32(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [a._d.dtype for a in (*args, *kwargs.values()) if isinstance(a, Box)]
         found = {dtype for dtype in given if dtype.kind not in "biu"}
-        if len(found) != 1 or not found <= dtypes.HALF:
+        if len(found) != 1 or not found <= dtypes.HALF or any([type(a) is complex for a in (*args, *kwargs.values())]):
             return function(*args, **kwargs)
         (half,) = found
 

@@ -101,7 +101,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         array = devices.host(raw(t))
         self.arrays.append(array)
         key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
-        strides = tuple(s // array.itemsize for s in array.strides)
+        strides = tuple([s // array.itemsize for s in array.strides]) if array.size else tuple(t.stride())
         tracked = t.requires_grad and not isinstance(t, Parameter)
         if t.dtype._name not in STORAGE_OF:
             raise TypeError(f"files have no tensors of {t.dtype}: convert it first, with .to(dtype)")

@@ -62,7 +62,8 @@ def __getattr__(name: str) -> object:
 
 def _build_class(body: object, name: str, /, *bases: object, _build: object = _builtins.__build_class__, **kwargs: object):
     """Python's, which first has functions ask `__torch_function__` if the class is to have one."""
-    if "__torch_function__" in body.__code__.co_names:
+    own = str(body.__globals__.get("__name__")).startswith("tapegrad.")
+    if not own and "__torch_function__" in body.__code__.co_names:
         tapegrad.overrides.enable()
     return _build(body, name, *bases, **kwargs)
 
