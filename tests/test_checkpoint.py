@@ -253,6 +253,7 @@ def test_memory_of_a_step():
     assert saving < 35 * nbytes  # one block's 20, an argument a block, gradients
 
 
+@pytest.mark.exhaustive
 def test_memory_of_nested_checkpoints():
     x = leaf(100_000)
     nbytes = x.numel() * 8

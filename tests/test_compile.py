@@ -1803,6 +1803,7 @@ def test_an_attribute_with_a_history_is_not_state_of_a_program():
     assert_same(net.w.grad, plain.w.grad)
 
 
+@pytest.mark.exhaustive
 def test_recorded_passes_through_indices():
     """Parameters of operations may be values: indices that the program has computed or was given."""
     index, rows = tg.tensor([0, 2, 2]), tg.tensor([[0, 1], [1, 0]])

@@ -42,6 +42,7 @@ def raised():
     return json.loads(done.stdout)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_eight_devices(program, raised):
     assert program not in raised, raised[program]

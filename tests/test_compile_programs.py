@@ -1215,8 +1215,9 @@ def autocast(wrap):
 
 
 LONG = {
-    "batchnorm_dropout", "burgers", "convolutions", "euler_beam", "gru_sequence", "jacobians", "language_model", "newton_cg",
-    "per_sample_gradients", "softplus_distance", "transformer_block", "trainer", "two_optimizers", "wgan_gp",
+    "autocast", "batchnorm_dropout", "burgers", "complex_parameters", "convolutions", "custom_functions", "euler_beam",
+    "force_field", "gru_sequence", "jacobians", "language_model", "moving_average", "newton_cg", "per_sample_gradients",
+    "softplus_distance", "tied_and_normed", "trainer", "transformer_block", "two_optimizers", "wgan_gp",
 }  # fmt: skip
 """Programs that take XLA long, each of layers, orders and steps that a shorter one has, too."""
 

@@ -442,7 +442,7 @@ KEYED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [DEEP, BROAD], ids=["deep", "broad"])
+@pytest.mark.parametrize("value", [DEEP, pytest.param(BROAD, marks=pytest.mark.exhaustive)], ids=["deep", "broad"])
 @pytest.mark.parametrize("name", KEYED)
 def test_keys_whose_hash_would_never_end(name, value):
     with pytest.raises(pickle.UnpicklingError, match="too many tuples within each other"):
@@ -463,6 +463,7 @@ STORED = b"(X\x07\x00\x00\x00storage%s%sX\x03\x00\x00\x00cpuK\x04%stQ."
 FLOATS, ZERO = b"ctorch\nFloatStorage\n", b"X\x01\x00\x00\x000"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("value", [DEEP, BROAD], ids=["deep", "broad"])
 def test_errors_do_not_print_what_never_ends(value):
     for kind, key in ((value, ZERO), (FLOATS, value)):
@@ -477,6 +478,7 @@ def test_errors_do_not_print_what_never_ends(value):
         tg.load(io.BytesIO(magic + value + b"."))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["builtins\nset", "builtins\nfrozenset", "collections\nCounter", "builtins\nset"])
 def test_values_copied_again_and_again(name):
     call = b"c%s\nh\x05\x85R" % name.encode()

@@ -138,6 +138,7 @@ def test_bilinear_grid_sample(padding, corners):
         np.testing.assert_allclose(y[b, :, i, j], (near * weights).sum((1, 2)), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_grid_sample_at_third_order(mode, padding, exhaustive):

@@ -145,6 +145,7 @@ def test_derivatives(name, exhaustive):
     testing.check_grads(f, inputs, order=3 if exhaustive else 2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("own", [True, False])
 def test_product_of_zeros_at_every_order(own):
     """Division by the factors, as a formula would do it, gives nan or 0 here."""

@@ -270,6 +270,7 @@ def test_derivatives_of_sinc_at_0(order):
     assert derivatives(tg.sinc, 0.0, order)[order] == pytest.approx(exact, rel=1e-15)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("order", range(5))
 @pytest.mark.parametrize("x", [0.3, 1.0, 2.9, 3.1, 12.0, 1e3])
 def test_derivatives_of_sinc_on_both_sides_of_the_series(order, x):
