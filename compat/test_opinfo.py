@@ -60,6 +60,9 @@ SINGLE = {
     "_native_batch_norm_legit": {"vjp": ZERO},
     "_batch_norm_with_update": {"vjp": ZERO},
     "nn.functional.cosine_similarity": {"vjp": ZERO},
+    "nn.functional.multi_head_attention_forward": {
+        "vjp": "PyTorch's float64, the reference, loses the gradient by a weight within 1e-16 of 1; float32 keeps it here"
+    },
     "masked.softmin": {"vjp": "g - sum(p * g), as in PyTorch, cancels where one p is nearly 1"},
 }
 # The exact gradient by the weights is 0; what is left of float32's terms is luck of the processor's matrix product.

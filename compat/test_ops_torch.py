@@ -74,7 +74,7 @@ def first(function):
 TORCH_NAMES = """
     abs acos acosh add angle asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor ceil clone complex copysign cos cosh diagonal digamma div eq erf erfc erfinv exp exp2
-    expm1 flip floor floor_divide fmax fmin fmod frac gcd ge gt heaviside hypot i0 imag isfinite isinf isnan
+    expm1 flip floor fmax fmin fmod frac gcd ge gt heaviside hypot i0 imag isfinite isinf isnan
     isneginf isposinf isreal lcm le lerp lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
     logical_xor logit lt matmul maximum minimum mul nan_to_num ne neg nextafter pow real reciprocal relu remainder roll
     round rsqrt sgn sigmoid sign signbit sin sinh sqrt square sub tan tanh tril triu trunc view_as_complex view_as_real
@@ -104,6 +104,7 @@ COUNTERPARTS = {
     "contiguous": torch.Tensor.contiguous,
     "cast": lambda x, dtype: (x.real if x.is_complex() and dtype.kind != "c" else x).to(DTYPES[dtype]),
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),  # torch.floor_divide has no derivative
     "pow_scalar": torch.pow,
     "clamp": torch.clamp,
     "clamp_tensor": torch.clamp,
@@ -261,8 +262,8 @@ INTERNAL = {
     "true_places", "unit_vector", "weigh_inner", "weighted_difference",
     "window_best", "winner", "without_part",
     "write_zeros", "written_part", "zero_at", "zero_rows",
-    "kept", "marked", "parted", "polar_factor", "probe", "refused", "resolved", "similar", "singular", "spectral",
-    "sylvester", "unmarked", "unresolved",
+    "kept", "link", "marked", "parted", "polar_factor", "probe", "refused", "replaced", "resolved", "similar", "singular",
+    "spectral", "sylvester", "twice", "unmarked", "unresolved",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.

@@ -281,3 +281,14 @@ def test_compiled_second_derivatives_where_values_repeat(name):
     for i in range(3):
         a = tg.tensor(MIXED * (1 + i))
         np.testing.assert_allclose(compiled(a, v).numpy(), product(formula)(a, v).numpy(), atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [2, -2, "nuc"])
+def test_what_a_zero_matrix_hides_does_not_reach_the_cotangent(order):
+    """The gradient is linear in the cotangent, whatever the second derivative by the matrix is."""
+    a = tg.zeros(5, 5, dtype=tg.float64, requires_grad=True)
+    seed = tg.tensor(1.5, dtype=tg.float64, requires_grad=True)
+    (g,) = tg.autograd.grad(L.norm(a, order), a, seed, create_graph=True)
+    d = tg.arange(25.0, dtype=tg.float64).reshape(5, 5)
+    (by_seed,) = tg.autograd.grad((g * d).sum(), seed)
+    np.testing.assert_allclose(by_seed.item(), (g * d).sum().item() / 1.5, rtol=1e-12)

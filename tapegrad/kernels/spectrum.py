@@ -222,7 +222,7 @@ def unresolved(xp: Any, s: Any, g: Any, u: Any, v: Any, push: Any, pull: Any, k:
 
     def special() -> Any:
         zero = _zero(xp, s)
-        flat = xp.abs(g) * xp.abs(s).max(-1, keepdims=True, initial=0) <= math.sqrt(np.finfo(g.dtype).eps)
+        flat = xp.abs(g) <= math.sqrt(np.finfo(g.dtype).eps) * xp.abs(g).max(-1, keepdims=True, initial=0)
         turn = xp.where(zero[..., :, None] & zero[..., None, :], k - mh(k), 0)
         beyond = push - u @ k, pull - v @ mh(k)
         size = xp.sqrt(sum((xp.abs(x) ** 2).sum(-2) for x in (turn, *beyond)))
