@@ -1,12 +1,13 @@
 """Checks that every test restores the library's state: modes, default dtype, operations, and a tape that can be emptied.
 
 `--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
-`exhaustive` (a law's second dtype, an order that another test has) are deselected, and tests that take the fixture
-`exhaustive` run on one sample of each record. Each law still meets every record, but those of Taylor mode and the forward
-Laplacian, which meet every third, as devices of JAX meet every sixth; compiled, each record runs on JAX.
+`exhaustive` (a law's second dtype, an order that another test has) are deselected, of tests marked `every(n)` one in n
+runs, and tests that take the fixture `exhaustive` run on one sample of each record. Laws on NumPy still meet every record,
+but those of Taylor mode and the forward Laplacian, which meet every third; compiled, or on a device of JAX, a part of them.
 Programs are then compiled without most of XLA's optimizations, which take longer than the tests themselves.
 """
 
+import collections
 import gc
 import os
 
@@ -30,10 +31,25 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--all"):
         return
-    repeated = [item for item in items if item.get_closest_marker("exhaustive")]
+    seen = collections.Counter()
+    chosen, repeated = [], []
+    for item in items:
+        (chosen if is_chosen(item, seen) else repeated).append(item)
     if repeated:
         config.hook.pytest_deselected(items=repeated)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        items[:] = chosen
+
+
+def is_chosen(item, seen):
+    """Whether a test runs without --all; `seen` counts the tests of each function."""
+    if item.get_closest_marker("exhaustive"):
+        return False
+    every = item.get_closest_marker("every")
+    if every is None:
+        return True
+    k = seen[item.parent, item.function]
+    seen[item.parent, item.function] += 1
+    return k % every.args[0] == 0
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -225,6 +225,7 @@ def slots_filled_by(path):
                 yield f"{name}({ast.unparse(call.args[0])})"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_slots_of_other_modules_are_filled_by_protocols_alone(room):
     found = {path.relative_to(ROOT).as_posix(): sorted(set(slots_filled_by(path))) for path in ROOMS[room]}
@@ -233,6 +234,7 @@ def test_slots_of_other_modules_are_filled_by_protocols_alone(room):
     }
 
 
+@pytest.mark.exhaustive
 def test_each_protocol_is_connected_once():
     found = {}
     for path in FILES:

@@ -524,6 +524,7 @@ def test_many_values_of_an_argument_run_eagerly():
     assert len(flags.specializations) == 8
 
 
+@pytest.mark.exhaustive
 def test_many_traces_warn():
     for compiled in (tg.compile(lambda a, k: a, static_argnames="k"), tg.compile(lambda a, k: a, fullgraph=True)):
         (message,) = warned([lambda k=k: compiled(X, k) for k in range(100)])

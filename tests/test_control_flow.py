@@ -115,6 +115,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_of_scan(name, mode):
@@ -179,6 +180,7 @@ def test_trees_lengths_and_counters(mode):
     assert n.item() == 3 and n.dtype == tg.int64 and x.tolist() == [0.125, 0.125]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", MODES)
 def test_nested(mode):
     """A scan in a scan, and a branch and a bounded loop in that."""

@@ -64,6 +64,7 @@ def test_hermitian_transforms_of_several_dimensions():
     close(tg.fft.hfftn(tg.fft.ihfftn(tg.tensor(expected)), (4, 5)), expected)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ONE_DIM)
 @pytest.mark.parametrize("n", [None, 4, pytest.param(7, marks=pytest.mark.exhaustive)])
 def test_derivatives_along_one_dimension(name, n):

@@ -442,6 +442,7 @@ KEYED = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("value", [DEEP, pytest.param(BROAD, marks=pytest.mark.exhaustive)], ids=["deep", "broad"])
 @pytest.mark.parametrize("name", KEYED)
 def test_keys_whose_hash_would_never_end(name, value):

@@ -388,6 +388,7 @@ def twice(f, xs):
     return arrays_of([values, *first, *[tg.zeros_like(x) if g is None else g for x, g in zip(leaves, second, strict=True)]])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", CUSTOM)
 def test_custom_operation(name):
     kind, forward, rules, fields, same = CUSTOM[name]

@@ -141,6 +141,7 @@ PLAIN = [n for n in ELEMENTWISE if not testing.samples_of(n)[0].params and TABLE
 UNSIGNED = {"strong_mul"}  # a product with 0 is 0.0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("bits", [32, 64])
 def test_special_points(bits):
     """nan, infinities, zeros with their sign, and tails of records without parameters, in one program."""

@@ -96,6 +96,7 @@ def test_the_first_tensor_waits_for_einops_and_forks_alone():
         """)
 
 
+@pytest.mark.exhaustive
 def test_nothing_waits_for_einops_once_it_is_imported():
     pytest.importorskip("einops")
     for first, second in (("import tapegrad as tg", "import einops"), ("import einops", "import tapegrad as tg")):

@@ -163,9 +163,8 @@ def seed_of(op, sample):
     return testing.cotangents_for(op, sample.arrays, sample.params, testing.generator(op, sample.arrays))[0]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.exhaustive] if i % 2 else []) for i, n in enumerate(sorted(COUNTERPARTS))]
-)
+@pytest.mark.every(4)
+@pytest.mark.parametrize("name", sorted(COUNTERPARTS))
 def test_record_agrees(name, exhaustive):
     op, function, samples = TABLE[name], COUNTERPARTS[name], smooth_samples(name)[: None if exhaustive else 1]
     indices = [testing.differentiable(op, s.arrays) for s in samples]

@@ -199,6 +199,7 @@ def twice_differentiated(net, lengths):
     return function
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("kind", "options", "lengths"), TRACED)
 def test_compiled_is_eager(kind, options, lengths):
     """The derivatives of traced layers are loops, with the numbers of the eager ones."""

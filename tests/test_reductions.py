@@ -42,6 +42,7 @@ def test_reductions_that_leave_nan_out():
     assert not gradient_of(tg.nansum, HOLES)[~here].any()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("correction", [0, 1, 2, None])
 @pytest.mark.parametrize("dim", [None, 1, (0, 2)])
 def test_deviations(correction, dim):
@@ -78,6 +79,7 @@ def test_aminmax():
     assert gradient_of(lambda t: tg.aminmax(t)[1], [3.0, 1.0, 3.0]).tolist() == [0.5, 0.0, 0.5]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("p", [-INF, -1.5, 0.5, 1, 1.5, 2, 3, 4.0, INF])
 def test_vector_norms(p):
     x = RNG.uniform(0.5, 2.0, (3, 4)) * np.sign(X)

@@ -3,11 +3,14 @@
 import importlib.util
 import pathlib
 
+import pytest
+
 import tapegrad as tg
 
 HERE = pathlib.Path(__file__).parent.parent / "docs"
 
 
+@pytest.mark.exhaustive
 def test_reference_is_current():
     spec = importlib.util.spec_from_file_location("make_reference", HERE / "make_reference.py")
     module = importlib.util.module_from_spec(spec)

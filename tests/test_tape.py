@@ -141,6 +141,7 @@ def traced(function):
         tracemalloc.stop()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("rows", "width"), [(512, 64), (60, 128), (1, 16)])
 def test_forward_passes_without_backward_run_in_flat_memory(rows, width):
     net, x = network(width), tg.randn(rows, width)
@@ -193,6 +194,7 @@ def test_memory_is_back_after_backward():
     assert held < 1 << 20
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("size", [4, 80])
 def test_second_order_steps_do_not_grow(size, entries):
     w = tg.randn(size, size, dtype=tg.float64).requires_grad_()

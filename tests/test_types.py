@@ -29,6 +29,7 @@ def test_typed_program_with_mypy():
     checked(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent")
 
 
+@pytest.mark.exhaustive
 def test_typed_program_runs():
     pytest.importorskip("jax")
     checked(sys.executable)
