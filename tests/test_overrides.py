@@ -1,5 +1,6 @@
 """`__torch_function__`: who is asked, with what, and that nobody else pays."""
 
+import pickle
 from typing import ClassVar
 
 import pytest
@@ -227,3 +228,13 @@ def test_helpers(enabled):
     with overrides.DisableTorchFunctionSubclass():
         assert not overrides.has_torch_function((s,))
         assert type(s + 1) is tg.Tensor
+
+
+def test_functions_and_layers_that_hold_them_are_pickled(enabled):
+    for function in (F.relu, tg.stack, tg.linalg.norm, tg.special.erf, tg.Tensor.add, tg.Tensor.__mul__, tg.Tensor.sum):
+        assert pickle.loads(pickle.dumps(function)) is function
+    layer = pickle.loads(pickle.dumps(tg.nn.TransformerDecoderLayer(4, 2, activation=F.relu)))
+    assert layer.activation is F.relu
+    written = pickle.dumps([F.relu, tg.linalg.norm])
+    overrides.disable()
+    assert pickle.loads(written) == [F.relu, tg.linalg.norm]

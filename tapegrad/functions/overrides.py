@@ -91,7 +91,7 @@ def ask(public: Function, askable: list[Any], args: tuple[Any, ...], kwargs: dic
         result = method(*given)
         if result is not NotImplemented:
             return result
-    name = f"{public.__module__.partition('.functions')[0]}.{public.__name__}"
+    name = f"{public.__module__.partition('.functions')[0]}.{public.__qualname__}"
     text = f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}"
     raise TypeError(text + (f" nor in mode {state.modes[-1]}" if state.modes else ""))
 

@@ -140,10 +140,12 @@ def replace(holder: Any, name: str, value: Any) -> None:
 
 
 def _ask_in_namespaces() -> None:
-    for place in NAMESPACES.values():
+    for suffix, place in NAMESPACES.items():
         for name, function in names.namespace(place).items():
             if function not in PUBLIC:
                 PUBLIC[function] = call = asking(function, by_type=name not in UNASKED)
+                if call.__module__.startswith(PACKAGE):  # else a drop-in has named its own
+                    call.__module__, call.__qualname__ = PACKAGE + suffix, name  # where pickle finds it
                 if place in ("linalg", "special", "fft") and name not in names.namespace("tg"):
                     call.__name__ = f"{place}_{name}"
     shown = [m for m in list(sys.modules.values()) if getattr(type(m), "is_drop_in", False)]
@@ -168,8 +170,10 @@ def _ask_in_class(tensor: Any) -> None:
         if isinstance(value, property) and name not in OWN:
             asked[name] = AskingProperty(value.fget, value.fset, value.fdel, value.__doc__)
     for name, value in asked.items():
-        if name.startswith("__") and isinstance(value, types.FunctionType):
-            value.__name__ = name
+        if isinstance(value, types.FunctionType):
+            value.__module__, value.__qualname__ = tensor.__module__, f"{tensor.__qualname__}.{name}"
+            if name.startswith("__"):
+                value.__name__ = name
         replace(tensor, name, value)
 
 
