@@ -27,6 +27,10 @@ from .functional import batched, is_inexact, push
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
+RANDOM_IN_BATCH = (
+    "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside of vmap "
+    "as a workaround"
+)
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
@@ -401,8 +405,9 @@ def compare_batched(run: Callable[[], Any], rows: list[Any], name: Callable[[int
     """What `run` gives against the rows stacked; name(n) is the (output, input) of the n-th result."""
     try:
         results = run()
-    except RuntimeError as e:
-        raise GradcheckError(f"While computing batched gradients, got: {e}") from e
+    except RuntimeError as e:  # PyTorch's text on randomness: there is no flag to set here
+        text = RANDOM_IN_BATCH if "randomness" in str(e) else e
+        raise GradcheckError(f"While computing batched gradients, got: {text}") from e
     for n, (got, *want) in enumerate(zip(results, *rows, strict=True)):
         expected = stack(want)
         if got.shape != expected.shape or not np.allclose(values(got), values(expected), 1e-5, 1e-8):
