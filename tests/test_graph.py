@@ -526,9 +526,46 @@ def test_hooks_that_hold_their_own_node_are_freed_with_what_was_made_of_it():
                 z.sum().backward(retain_graph=True)
                 assert len(count) == 2 and token() is not None
                 del z
+                gc.collect()  # node and hook refer to each other
                 assert token() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("operation", [lambda x: x * 3, lambda x: Tripled.apply(x)])
+@pytest.mark.parametrize("of_tensor", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_hooks_live_as_long_as_the_edge(operation, of_tensor, before):
+    x, seen = leaf(), []
+    y = operation(x)
+    edge = graph.get_gradient_edge(y) if before else None
+    register = y.register_hook if of_tensor else y.grad_fn.register_hook
+    register(lambda *gs: seen.append(gs[-1][0].tolist() if of_tensor is False else gs[0].tolist()))
+    edge = edge or graph.get_gradient_edge(y)
+    del y, register
+    assert tg.autograd.grad(edge, x, tg.ones(2, dtype=tg.float64))[0].tolist() == [3.0, 3.0]
+    assert seen == [[1.0, 1.0]]
+
+
+class Tripled(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+@pytest.mark.parametrize("operation", [lambda x: x * 3, Tripled.apply])
+def test_a_hook_on_the_node_of_an_earlier_version_stays_there(operation):
+    x, seen = leaf(), []
+    y = operation(x)
+    node = y.grad_fn
+    y.mul_(2)
+    node.register_hook(lambda given, taken: seen.append(taken[0].tolist()))
+    y.sum().backward()
+    assert seen == [[2.0, 2.0]] and x.grad.tolist() == [6.0, 6.0]
 
 
 def test_a_node_can_be_called():

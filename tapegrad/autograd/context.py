@@ -236,7 +236,7 @@ class FunctionNode(Node):
         return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_slot", "_text", "_ctx", "_tensor"):
+        if name in ("_slot", "_text", "_ctx", "_owned", "_tensor"):
             object.__setattr__(self, name, value)
         else:
             setattr(self._ctx, name, value)

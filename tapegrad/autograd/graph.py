@@ -15,7 +15,7 @@ from ..core.hooks import MULTI, Task
 from ..core.record import Box
 from ..core.state import PACKING, TASK
 from ..functions.inplace import count_write
-from ..tensor.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
+from ..tensor.graph import GradientEdge, Handle, Node, grad_fn_of, node_of, output_number, register_hook
 from ..tensor.saved_tensors import packed
 from .packing import Packing
 
@@ -112,7 +112,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         RuntimeError: for a tensor that does not require grad.
     """
     slot = slot_of(tensor)
-    node = node_of(slot)
+    node = node_of(slot) if slot <= 0 else grad_fn_of(tensor)
     if node is None:
         raise errors.edge_untracked()
     return GradientEdge(node, output_number(slot))

@@ -48,12 +48,13 @@ SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, 
 class Node:
     """The operation that made a tensor. It keeps the recorded entry alive as a tensor does."""
 
-    __slots__ = ("__weakref__", "_slot", "_tensor", "_text")
+    __slots__ = ("__weakref__", "_owned", "_slot", "_tensor", "_text")
 
     def __init__(self, slot: int, text: str) -> None:
         self._slot = slot
         self._text = text
         self._tensor: Callable[[], Any] = nothing  # a weak reference to that of which it is grad_fn
+        self._owned: Any = None  # the hooks that this tensor owned: they live as long as the node
 
     def name(self) -> str:
         """Name of the operation's backward, for example "MulBackward0"."""
@@ -88,7 +89,10 @@ class Node:
         return hook_into(self._hooks().pre, fn)
 
     def _hooks(self) -> NodeHooks:
-        return hooks_at(self._slot, self._tensor())
+        t = self._tensor()
+        found = hooks_at(self._slot, t)
+        own_hooks(self, t)
+        return found
 
     @property
     def recorded_at(self) -> tuple[str, int] | None:
@@ -208,7 +212,14 @@ def grad_fn_of(t: Any) -> Node | None:
     made = node_of(t._s)
     if made is not None:
         made._tensor = weakref.ref(t)
+        own_hooks(made, t)
     return made
+
+
+def own_hooks(node: Node | None, t: Any) -> None:
+    """Let a tensor's node keep its hooks alive, too."""
+    if node is not None and t is not None and t._st is not None:
+        node._owned = t._st.slot_hooks
 
 
 def hooks_at(slot: int, t: Any) -> NodeHooks:
@@ -227,10 +238,9 @@ def hooks_at(slot: int, t: Any) -> NodeHooks:
     if registered is not None and registered.node is not None:
         return registered.node  # type: ignore[no-any-return]
     if t is not None and len(results_of(hit[1])) == 1:
-        plain = t._s == slot
-        if registered is None and plain:
-            registered = slot_hooks_of(t, 1)
-        elif not plain and not is_read(t):
+        if t._s == slot:
+            registered = registered or slot_hooks_of(t, 1)
+        elif t._s > 0 and is_output_of(t._s, slot) and not is_read(t):
             return owned_hooks([t])
     if registered is None:
         registered = SlotHooks()
@@ -239,6 +249,12 @@ def hooks_at(slot: int, t: Any) -> NodeHooks:
     if registered.node is None:
         registered.node = NodeHooks()
     return registered.node  # type: ignore[no-any-return]
+
+
+def is_output_of(s: int, slot: int) -> bool:
+    """Whether a slot is an output of the entry under another."""
+    hit = find(s)
+    return hit is not None and is_output(hit[1]) and source_slot(hit[1]) == slot
 
 
 def owned_hooks(outputs: list[Any]) -> NodeHooks:
@@ -377,7 +393,10 @@ def register_hook(t: Any, hook: Any) -> Handle:
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
-        return hook_into(slot_hooks_of(t, t._s in NODES).hooks, hook)
+        handle = hook_into(slot_hooks_of(t, t._s in NODES).hooks, hook)
+        hit = find(t._s)
+        own_hooks(NODES.get(source_slot(hit[1]) if hit is not None and is_output(hit[1]) else t._s), t)
+        return handle
     watch(t)
     if getattr(t, "_hooks", None) is None:
         t._hooks = {}
