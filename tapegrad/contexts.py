@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+CLASS_DECORATED = (
+    "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+    "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+    "nothing else."
+)
 
 
 class ContextDecorator:
@@ -37,7 +43,9 @@ class ContextDecorator:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the class's methods")
+            warnings.warn(CLASS_DECORATED, FutureWarning, stacklevel=2)
+            function.__init__ = self(function.__init__)  # type: ignore[method-assign]
+            return function
         if inspect.isasyncgenfunction(function):
             wrapped: Any = self._async_generator(function)
         elif inspect.iscoroutinefunction(function):

@@ -7,6 +7,7 @@ the line that recorded the node and the remedy follow.
 from __future__ import annotations
 
 import itertools
+import linecache
 import math
 import re
 from collections.abc import Sequence
@@ -450,7 +451,7 @@ def cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> 
         output=tuple(expected),
         gradient=tuple(got),
     )
-    return RuntimeError(f"{text}. A cotangent has its output's shape.")
+    return RuntimeError(f"{text}.")
 
 
 def batched_cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
@@ -511,11 +512,16 @@ def materialize_conflict() -> ValueError:
     )
 
 
-def anomaly_place(node: str, place: Place, name: str, source: str) -> str:
+def anomaly_place(node: str, place: Place, code: Any) -> str:
+    name = "?" if code is None else code.co_name
     return (
         f"Error detected in {node}. Traceback of forward call that caused the error:\n"
-        f'  File "{place[0]}", line {place[1]}, in {name}\n    {source}'
+        f'  File "{place[0]}", line {place[1]}, in {name}\n    {linecache.getline(*place).strip()}'
     )
+
+
+def not_deletable(name: str) -> RuntimeError:
+    return RuntimeError(f"the attribute {name} of a tensor cannot be deleted")
 
 
 ANOMALY_ON = (

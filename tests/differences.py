@@ -288,6 +288,89 @@ ROWS = [
      "    @staticmethod\n    def backward(ctx, g):\n        return 3 * ctx.square * g\n"
      "x = L.tensor(4., requires_grad=True); g, = L.autograd.grad(Cube.apply(x) ** 2, x, create_graph=True)\n"
      "print(L.autograd.grad(g, x)[0].item())", "7680.0", "4608.0"),
+    ('writes into one of several views give the right gradient',
+     'x = L.ones(2, requires_grad=True); b = x * 1; b.unbind()[0].mul_(5); b.sum().backward(); print(x.grad.tolist())',
+     '[5.0, 1.0]', 'RuntimeError: Output 0 of Unbind is a view and is being modified inplace. This view is the output'),
+    ('a derivative that saved nothing can be run twice',
+     'b = L.ones(2, requires_grad=True); c = L.zeros(2); c[[0]] = b[[1]]; c.sum().backward(); c.sum().backward(); print(b.grad.tolist())',
+     '[0.0, 2.0]', 'RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors'),
+    ('detach_() of a tensor whose value was saved leaves the graph as it was',
+     'a = L.tensor(2., requires_grad=True); b = a.clone(); c = b * b; b.detach_(); c.backward(); print(a.grad.item())',
+     '4.0', 'RuntimeError: Trying to use a saved tensor that has been detached in-place, i.e. with'),
+    ('functions in place have the derivatives of the others',
+     'x = L.tensor(2., requires_grad=True); x.clone().acosh_().backward(); print(round(x.grad.item(), 4))',
+     '0.5774', "NotImplementedError: the derivative for 'inplace version of acosh' is not"),
+    ('second derivatives of scatter_reduce and index_reduce by products are right where several factors are 0',
+     'x = L.ones(1, requires_grad=True); v = L.zeros(2, requires_grad=True)\n'
+     "y = x.scatter_reduce(0, L.tensor([0, 0]), v, 'prod'); g, = L.autograd.grad(y.sum(), v, create_graph=True)\n"
+     'print(L.autograd.grad(g[0], v)[0].tolist())',
+     '[0.0, 1.0]', 'RuntimeError: scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are'),
+    ('a hook on one of several outputs is called if that has a gradient',
+     'x = L.ones(2, requires_grad=True); a, b = x.unbind(); seen = []; a.register_hook(seen.append); b.backward(); print(seen)',
+     '[]', '[None]'),
+    ('materialize_grads gives zeros at gradient edges, too',
+     'x = L.ones(2, requires_grad=True).clone(); y = L.ones(2, requires_grad=True).clone()\n'
+     'print(L.autograd.grad(x.sum(), L.autograd.graph.get_gradient_edge(y), materialize_grads=True)[0].tolist())',
+     '[0.0, 0.0]', 'RuntimeError: materialize_grads cannot be used when the given input is a'),
+    ('graph.allow_mutation_on_saved_tensors has no effect: saved values never change',
+     'with L.autograd.graph.allow_mutation_on_saved_tensors():\n'
+     '    a = L.ones(1, requires_grad=True); y = (a ** 2).sum()\n'
+     'y.backward(); print(a.grad.tolist())',
+     '[2.0]', "AssertionError: Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which"),
+    ('checkpoints with use_reentrant=True are like those with False: autograd.grad and outputs that need no gradient work',
+     "from importlib import import_module; checkpoint = import_module(L.__name__ + '.utils.checkpoint').checkpoint\n"
+     'a = L.ones(1, requires_grad=True); print(L.autograd.grad(checkpoint(L.exp, a, use_reentrant=True).sum(), a)[0].item() > 2)',
+     'True', 'RuntimeError: When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or'),
+    ('saved tensors inside a checkpoint can be read more than once',
+     'class F(L.autograd.Function):\n'
+     '    @staticmethod\n'
+     '    def forward(ctx, x):\n'
+     '        ctx.save_for_backward(x); return x * x\n'
+     '    @staticmethod\n'
+     '    def backward(ctx, g):\n'
+     '        return ctx.saved_tensors[0] * ctx.saved_tensors[0] * g\n'
+     "from importlib import import_module; checkpoint = import_module(L.__name__ + '.utils.checkpoint').checkpoint\n"
+     'a = L.tensor(2., requires_grad=True); checkpoint(F.apply, a, use_reentrant=False).backward(); print(a.grad.item())',
+     '4.0', 'CheckpointError: torch.utils.checkpoint: Unpack is being triggered for a tensor that was already'),
+    ('jvp of an autograd.Function whose forward returns a view may return a tensor of its own',
+     'class F(L.autograd.Function):\n'
+     '    @staticmethod\n'
+     '    def forward(ctx, x):\n'
+     '        return x[:1]\n'
+     '    @staticmethod\n'
+     '    def jvp(ctx, t):\n'
+     '        return t[:1] * 1\n'
+     'f = L.autograd.forward_ad\n'
+     'with f.dual_level():\n'
+     '    print(f.unpack_dual(F.apply(f.make_dual(L.ones(2), L.ones(2)))).tangent.tolist())',
+     '[1.0]', "RuntimeError: A custom Function's forward is returning a view (or an input as-is) but the jvp is"),
+    ('the gradient through an in-place transposition of view_as_real is that of the transposition',
+     'a = L.ones(2, 2, dtype=L.complex64, requires_grad=True); b = L.view_as_real(a.clone()); b.transpose_(0, 1); b += 1\n'
+     'b.backward(L.arange(0., 8.).view(2, 2, 2)); print(a.grad.real.tolist())',
+     '[[0.0, 4.0], [2.0, 6.0]]', '[[0.0, 2.0], [4.0, 6.0]]'),
+    ('a tensor that an operation saved is a copy of its value',
+     'a = L.ones(1, requires_grad=True); b = a.exp(); s = b.grad_fn._saved_result\n'
+     'with L.no_grad():\n'
+     '    b += 1\n'
+     'print(round(s.item(), 2))',
+     '2.72', '3.72'),
+    ('set_() does not take a leaf out of its graph',
+     'x = L.ones(1, requires_grad=True); y = x.clone()\n'
+     'with L.no_grad():\n'
+     '    x.set_(L.zeros(1))\n'
+     'print(L.autograd.grad(y, x)[0].item())',
+     '1.0', 'RuntimeError: The differentiated Tensor at index 0 appears to not have been used in the graph. Set'),
+    ('a gradient may have another order in memory than its leaf',
+     'x = L.ones(2, 3).t().requires_grad_(); x.sum().backward(); print(x.grad.stride())',
+     '(2, 1)', '(1, 3)'),
+    ('equal gradients share memory until one of them is written',
+     'a = L.ones(2, requires_grad=True); b = L.ones(2, requires_grad=True); (a + b).sum().backward(); print(a.grad.data_ptr() == b.grad.data_ptr())',
+     'True', 'False'),
+    ('as_strided of a dual sees the elements of the dual alone',
+     'f = L.autograd.forward_ad; x = L.ones(5)[:4].detach()\n'
+     'with f.dual_level():\n'
+     '    print(f.make_dual(x, L.ones(4)).as_strided((5,), (1,), 0).shape)',
+     'RuntimeError: setStorage: sizes [5], strides [1], storage', 'torch.Size([5])'),
     ("an autograd.Function without jvp has a forward derivative",
      "class F(L.autograd.Function):\n"
      "    @staticmethod\n"

@@ -1182,7 +1182,7 @@ def hooks(wrap):
     model = mlp(3, 4, 1)
     optimizer = optim.SGD(model.parameters(), lr=0.1)
     model[0].weight.register_hook(lambda g: g.clamp(-0.05, 0.05))
-    model[2].bias.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5))
+    model[2].bias.register_post_accumulate_grad_hook(lambda p: (p.grad.mul_(0.5), None)[1])
     model[0].register_forward_hook(lambda m, args, out: out * 1.5)
     model[2].register_forward_pre_hook(lambda m, args: (args[0] + 0.1,))
     model[1].register_full_backward_hook(lambda m, g_in, g_out: (2 * g_in[0],))

@@ -828,3 +828,26 @@ def test_sobol_points(torch):
     scrambled = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
     assert repr(scrambled) == "SobolEngine(dimension=3, scramble=True, seed=5)"
     assert scrambled.draw(2)[1].tolist() == pytest.approx([0.9114734, 0.868665, 0.5390787], abs=1e-7)
+
+
+def test_private_names_of_autograd(torch):
+    from torch.utils.checkpoint import checkpoint
+
+    with pytest.raises(RuntimeError, match="^Trying to create a SavedTensor object from Python is forbidden"):
+        torch.autograd.SavedTensor()
+    x = torch.tensor([2.0, 1.0, 2.0], requires_grad=True)
+    torch.autograd._functions.Resize.apply(x, (3, 1)).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match="^requested resize to \\(2, 2\\)"):
+        torch.autograd._functions.Resize.apply(x, (2, 2))
+    x = x.detach()
+    assert [t.tolist() for t in torch._unique2(x, return_counts=True)] == [[1.0, 2.0], [1, 0, 1], [1, 2]]
+    assert [t.tolist() for t in torch._unique2(x)] == [[1.0, 2.0], [], []]
+    assert [t.tolist() for t in torch._unique(x)] == [[1.0, 2.0], []]
+    assert [t.tolist() for t in torch._VF.unique_dim(x, 0)] == [[1.0, 2.0], [1, 0, 1], [1, 2]]
+    with torch.autograd.set_multithreading_enabled(False):
+        assert not torch.autograd.is_multithreading_enabled()
+    assert torch.autograd.is_multithreading_enabled()
+    with pytest.warns(UserWarning, match="the use_reentrant parameter should be passed explicitly"):
+        checkpoint(torch.exp, x)
+    checkpoint(torch.exp, x, use_reentrant=False)

@@ -232,12 +232,35 @@ def test_tensors_written_by_a_dual_keep_the_value():
 
 def test_unpacked_tensors_are_their_own():
     with fw.dual_level():
-        dual = fw.make_dual(X, V)
+        dual = fw.make_dual(X, V) * 2
         primal, tangent = fw.unpack_dual(dual)
         primal.add_(1)
         tangent.mul_(2)
-        assert values(*fw.unpack_dual(dual)) == [[1.0, 2.0], [1.0, 3.0]]
+        assert values(*fw.unpack_dual(dual)) == [[2.0, 4.0], [2.0, 6.0]]
     assert values(X, V) == [[1.0, 2.0], [1.0, 3.0]]
+
+
+def test_the_tangent_of_make_dual_is_given_back():
+    """As it is, until it is written into: the dual keeps the tangent that it was made with."""
+    x, v = X.clone(), V.clone()
+    with fw.dual_level():
+        dual = fw.make_dual(x, v)
+        primal, tangent = fw.unpack_dual(dual)
+        assert tangent is v and fw.unpack_dual(dual).tangent is v and primal is not fw.unpack_dual(dual).primal
+        tangent.mul_(2)
+        assert fw.unpack_dual(dual).tangent.tolist() == [1.0, 3.0] and v.tolist() == [2.0, 6.0]
+    assert fw.unpack_dual(dual).tangent is None
+
+
+def test_what_is_detached_follows_values_alone():
+    with fw.dual_level():
+        x = tg.zeros(2)
+        view, part = x.detach(), x[:1]
+        view += fw.make_dual(tg.ones(2), tg.tensor([3.0, 4.0]))
+        assert [fw.unpack_dual(t).tangent for t in (x, part)] == [None, None] and values(x, part) == [[1.0, 1.0], [1.0]]
+        x.mul_(2)
+        assert values(*fw.unpack_dual(view)) == [[2.0, 2.0], [3.0, 4.0]]
+    assert values(x, view, part) == [[2.0, 2.0], [2.0, 2.0], [2.0]]
 
 
 # --------------------------------------------------------------------------------------------------------------- the level

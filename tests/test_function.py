@@ -624,8 +624,9 @@ def test_returned_leaf_and_constant_are_left_alone():
     x = leaf(1.0)
     a, b, d = Captured.apply(x)
     assert w.is_leaf and not c.requires_grad
+    assert b is d  # so that all of its gradient goes to the last output
     (a + b + d).backward()
-    assert x.grad.tolist() == [7.0] and w.grad is None
+    assert x.grad.tolist() == [9.0] and w.grad is None
 
 
 def test_non_differentiable_outputs():
@@ -1662,3 +1663,162 @@ def test_ways_to_make_an_intermediate(keep):
         (g,) = grad(g.sum(), x, create_graph=True)
         found.append(g.tolist())
     assert found == [[48.0, 12.0], [24.0, 12.0], [6.0, 6.0]]
+
+
+# ------------------------------------------------------------------------------------------------- what PyTorch's ctx has
+
+
+def test_a_nan_for_the_second_of_two_equal_arguments_is_found_there():
+    class Second(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g * math.nan
+
+    x = leaf(1.0)
+    seen = []
+    with (
+        tg.autograd.set_detect_anomaly(True),
+        pytest.warns(UserWarning, match="Error detected in SecondBackward"),
+        pytest.raises(RuntimeError, match="^Function 'SecondBackward' returned nan values in its 1th output"),
+    ):
+        Second.apply(x, x).backward()
+    y = Second.apply(x, x)
+    y.grad_fn.register_hook(lambda given, taken: seen.append([g is None for g in given]))
+    y.backward()
+    assert seen == [[True, False]]
+
+
+def test_node_hooks_see_none_for_outputs_that_are_no_tensors():
+    class Mixed(Function):
+        @staticmethod
+        def forward(ctx, x, k, y):
+            ctx.k = k
+            return k * x, k, k * y
+
+        @staticmethod
+        def backward(ctx, g, nothing, h):
+            assert nothing is None
+            return ctx.k * g, None, ctx.k * h
+
+    x, y, seen = leaf(1.0), leaf(2.0), []
+    a, _, b = Mixed.apply(x, 3, y)
+    a.grad_fn.register_prehook(lambda gs: (gs[0] * 2, gs[1], gs[2]))
+    a.grad_fn.register_hook(lambda given, taken: seen.append((values(*given), values(*taken))))
+    (a + b).backward()
+    assert seen == [([[6.0], [3.0]], [[2.0], None, [1.0]])] and values(x.grad, y.grad) == [[6.0], [3.0]]
+
+
+def test_gradients_of_constant_outputs_can_stay_none():
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            marked = x.clone()
+            ctx.mark_non_differentiable(marked)
+            ctx._materialize_non_diff_grads = False
+            return x.clone(), x.clone(), marked
+
+        @staticmethod
+        def backward(ctx, g, h, marked):
+            assert marked is None and h.tolist() == [0.0]
+            return g
+
+    x = leaf(1.0)
+    Two.apply(x)[0].backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_saved_variables_is_an_old_name():
+    class Old(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated"):
+                (x,) = ctx.saved_variables
+            return 2 * g * x
+
+    x = leaf(3.0)
+    y = Old.apply(x)
+    assert type(y.grad_fn) is Old._backward_cls
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_what_jvp_reads_and_returns():
+    class Base(Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.save_for_backward(x)
+            ctx.save_for_forward(*[x] * ctx.saves)
+            marked = x.clone()
+            ctx.mark_non_differentiable(marked)
+            return x.clone(), k.clone(), marked
+
+        @staticmethod
+        def jvp(ctx, t, k):
+            assert k is None and len(ctx.saved_tensors) == ctx.saves  # an integer has no tangent
+            return t, None, t if ctx.wrong else None
+
+    def example(saves, wrong):
+        def forward(ctx, x, k):
+            ctx.saves, ctx.wrong = saves, wrong
+            return Base.forward(ctx, x, k)
+
+        return type("Example", (Base,), {"forward": staticmethod(forward)}).apply
+
+    x, t, k = tg.ones(2), tg.ones(2), tg.tensor([1, 2])
+    for saves in (0, 1):
+        with tg.autograd.forward_ad.dual_level():
+            outputs = example(saves, False)(tg.autograd.forward_ad.make_dual(x, t), k)
+            tangents = [tg.autograd.forward_ad.unpack_dual(y).tangent for y in outputs]
+        assert values(*tangents) == [[1.0, 1.0], None, None]
+    refused = pytest.raises(RuntimeError, match="^Function's jvp returned a gradient at position 2, but the corresponding")
+    with tg.autograd.forward_ad.dual_level(), refused:
+        example(0, True)(tg.autograd.forward_ad.make_dual(x, t), k)
+
+
+@pytest.mark.parametrize("jvp", [lambda t: t, lambda t: t * 2])
+def test_jvp_of_a_function_in_place_writes_into_the_tangent(jvp):
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return jvp(t)
+
+    with tg.autograd.forward_ad.dual_level():
+        dual = tg.autograd.forward_ad.make_dual(tg.ones(2), tg.ones(2))
+        with pytest.raises(
+            RuntimeError, match="^An inplace custom Function is not modifying the forward mode gradients inplace"
+        ):
+            Twice.apply(dual)
+
+
+def test_outputs_keep_the_class_of_a_subclass():
+    class Marked(tg.Tensor):
+        pass
+
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.as_subclass(Marked)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert type(y) is Marked and type(Same.apply(x.detach())) is Marked
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0]

@@ -274,7 +274,7 @@ def test_a_mode_switched_inside_keeps_the_hooks():
     x.sin()
     hooks.__exit__()
     x.sin()
-    assert len(count) == 3 and state.PACKING.get() is None
+    assert len(count) == 3 and state.PACKING.get() == ()
 
 
 def test_each_saved_tensor_is_unpacked_once_in_a_pass_even_where_gradients_are_not_finite():
@@ -356,7 +356,7 @@ def test_hooks_that_raise_leave_everything_as_it_was():
         y = x.sin().sum()
     with pytest.raises(KeyboardInterrupt):
         y.backward(retain_graph=True)
-    assert x.grad is None and tg.is_grad_enabled() and state.PACKING.get() is None
+    assert x.grad is None and tg.is_grad_enabled() and state.PACKING.get() == ()
 
 
 def test_transforms_run_through_hooks():
@@ -495,3 +495,142 @@ def test_a_hook_on_several_gradients_sees_those_before_a_failure(mode, calls, fa
     with pytest.raises(ZeroDivisionError):
         y.backward()
     assert len(count) == calls and a.grad is None and b.grad is None
+
+
+def test_hooks_that_hold_their_own_node_are_freed_with_what_was_made_of_it():
+    class Plain(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    def made(operation, register):
+        class Token:
+            pass
+
+        y, token, count = operation(leaf()), Token(), []
+        node = y.grad_fn
+        register(y, node, lambda *args: [count.append(1), node, token][0])
+        return y.clone(), weakref.ref(token), count
+
+    gc.collect()
+    gc.disable()
+    try:
+        for operation in (Plain.apply, tg.exp):
+            for register in (lambda y, node, f: node.register_hook(f), lambda y, node, f: y.register_hook(f)):
+                z, token, count = made(operation, register)
+                z.sum().backward(retain_graph=True)
+                z.sum().backward(retain_graph=True)
+                assert len(count) == 2 and token() is not None
+                del z
+                gc.collect()  # node and hook refer to each other
+                assert token() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("operation", [lambda x: x * 3, lambda x: Tripled.apply(x)])
+@pytest.mark.parametrize("of_tensor", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_hooks_live_as_long_as_the_edge(operation, of_tensor, before):
+    x, seen = leaf(), []
+    y = operation(x)
+    edge = graph.get_gradient_edge(y) if before else None
+    register = y.register_hook if of_tensor else y.grad_fn.register_hook
+    register(lambda *gs: seen.append(gs[-1][0].tolist() if of_tensor is False else gs[0].tolist()))
+    edge = edge or graph.get_gradient_edge(y)
+    del y, register
+    assert tg.autograd.grad(edge, x, tg.ones(2, dtype=tg.float64))[0].tolist() == [3.0, 3.0]
+    assert seen == [[1.0, 1.0]]
+
+
+class Tripled(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+@pytest.mark.parametrize("operation", [lambda x: x * 3, Tripled.apply])
+def test_a_hook_on_the_node_of_an_earlier_version_stays_there(operation):
+    x, seen = leaf(), []
+    y = operation(x)
+    node = y.grad_fn
+    y.mul_(2)
+    node.register_hook(lambda given, taken: seen.append(taken[0].tolist()))
+    y.sum().backward()
+    assert seen == [[2.0, 2.0]] and x.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_node_can_be_called():
+    x, c = leaf(2, 3.0), tg.tensor([1.0, 2.0], dtype=tg.float64)
+    assert (x**2).grad_fn(c).tolist() == [6.0, 12.0]
+    y = x * c
+    for_x, for_c = y.grad_fn(c)
+    assert for_x.tolist() == [1.0, 4.0] and for_c is None
+    (g,) = tg.autograd.grad((x**3).grad_fn(c).sum(), x)
+    assert g.tolist() == [18.0, 36.0]
+    _, log = tg.linalg.slogdet(tg.diag(x))
+    both = [None, None]
+    both[log.output_nr] = tg.tensor(1.0, dtype=tg.float64)
+    assert log.grad_fn(*both).diag().tolist() == pytest.approx([1 / 3, 1 / 3])
+    with pytest.raises(RuntimeError, match="^VarMeanBackward0 stands for several operations"):
+        tg.var_mean(x)[1].grad_fn(c, c)
+    x.clone().grad_fn.next_functions[0][0](c)
+    assert x.grad.tolist() == [1.0, 2.0]
+    for wrong in ((), (c, c)):
+        with pytest.raises(TypeError, match=f"^expected 1 arguments, got {len(wrong)} instead"):
+            (x**2).grad_fn(*wrong)
+
+
+def test_hooks_on_what_one_operation_saved():
+    x = leaf(2, 3.0)
+    for pack, unpack, first in ((lambda t: 2 * t, lambda t: t / 2, 6.0), (lambda t: 2 * t, lambda t: t, 9.0)):
+        y = x * x
+        y.grad_fn._raw_saved_self.register_hooks(pack, unpack)
+        assert y.grad_fn._saved_self.tolist() == unpack(pack(x)).tolist()
+        assert tg.autograd.grad(y.sum(), x)[0].tolist() == [first] * 2
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    assert y.grad_fn._saved_result.grad_fn is y.grad_fn
+    (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+    assert tg.equal(tg.autograd.grad(g.sum(), x, retain_graph=True)[0], y)
+    with pytest.raises(RuntimeError, match="^Calling register_hooks on a saved tensor whose hooks have already been set"):
+        y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="^A saved tensor pack hook is modifying its input in place"):
+        x.sin().grad_fn._raw_saved_self.register_hooks(lambda t: t.add_(1), lambda t: t)
+    with pytest.raises(RuntimeError, match="^Calling register_hooks on a saved tensor with value None is forbidden"):
+        (x * 2).grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="^Trying to create a SavedTensor object from Python is forbidden"):
+        type(y.grad_fn._raw_saved_result)()
+
+
+def test_hooks_switched_inside_a_hook_are_as_before_it():
+    def entering(t):
+        hooks.__enter__()
+        return t
+
+    def leaving(t):
+        hooks.__exit__()
+        return t
+
+    x = leaf()
+    for unpack in (entering, leaving):
+        hooks = graph.saved_tensors_hooks(lambda t: t, unpack)
+        with hooks:
+            x.sin().sum().backward()
+            assert state.PACKING.get() == (hooks,)
+        assert state.PACKING.get() == ()
+
+
+def test_a_leaf_whose_hooks_pack_it_shows_what_they_give():
+    x = leaf()
+    with graph.saved_tensors_hooks(lambda t: 2 * t, lambda t: t):
+        y = x * x
+    assert y.grad_fn._saved_self.tolist() == [2.0, 2.0]

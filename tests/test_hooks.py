@@ -150,8 +150,13 @@ def test_recording_inside_hooks_is_that_of_the_pass(n):
 @sizes
 def test_an_optimiser_step_in_a_hook(n):
     x, w = leaf(n), leaf(n, 2.0)
+
+    def step(p):
+        p.sub_(p.grad)
+        p.grad = None
+
     for p in (x, w):
-        p.register_post_accumulate_grad_hook(lambda p: (p.sub_(p.grad), setattr(p, "grad", None)))
+        p.register_post_accumulate_grad_hook(step)
     (x * w).sum().backward()
     assert x[0].item() == -1.0 and w[0].item() == 1.0 and x.grad is None
 
@@ -319,6 +324,36 @@ def test_gradient_of_a_computed_tensor_is_not_kept_and_says_so():
     with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed."):
         assert y.grad is None
     assert not y.retains_grad
+
+
+@sizes
+def test_callbacks_run_at_the_end_of_the_pass_that_queued_them(n):
+    queue, log = tg.autograd.Variable._execution_engine.queue_callback, []
+
+    def inner(g):
+        y = g.detach().requires_grad_()
+        with tg.enable_grad():
+            z = y * 2
+            z.register_hook(lambda _: queue(lambda: log.append(("inner", y.grad is not None))))
+            z.sum().backward()
+        log.append("between")
+
+    x = leaf(n)
+    y = x * 2.0
+    y.register_hook(lambda g: queue(lambda: (log.append(("outer", x.grad is not None)), queue(lambda: log.append("last")))))
+    y.register_hook(inner)
+    x.register_post_accumulate_grad_hook(lambda t: queue(lambda: log.append("after accumulation")))
+    y.sum().backward()
+    assert log == [("inner", True), "between", ("outer", True), "after accumulation", "last"]
+    with pytest.raises(RuntimeError, match="^Final callbacks can only be installed during backward pass"):
+        queue(lambda: None)
+
+
+def test_post_accumulate_hooks_return_nothing():
+    x = leaf()
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(RuntimeError, match="^Tensor post accumulate grad hooks should return None"):
+        x.sum().backward()
 
 
 # ------------------------------------------------------------------------------------------------------------- anomaly mode
@@ -611,3 +646,12 @@ def test_prehook_of_the_node_of_a_write_keeps_the_gradient():
     b.grad_fn.register_prehook(lambda g: None)
     b.sum().backward()
     assert x.grad.tolist() == [0.0, 4.0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_anomaly_mode_counts_the_inputs_of_the_operation(create_graph):
+    x = leaf()
+    with tg.autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match="Error detected in MulBackward0"):
+        y = tg.tensor([np.nan, 1.0], dtype=tg.float64) * x
+        with pytest.raises(RuntimeError, match="^Function 'MulBackward0' returned nan values in its 1th output"):
+            y.sum().backward(create_graph=create_graph)

@@ -105,3 +105,32 @@ def test_memory_formats_of_contiguous_tensors():
     assert images.is_contiguous(memory_format=tg.channels_last) and not images.is_contiguous()
     assert not images.is_contiguous(memory_format=tg.channels_last_3d)
     assert not tg.ones(2).is_contiguous(memory_format=tg.channels_last)
+
+
+def test_versions_stay_shared():
+    x = tg.ones(1, 2)
+    view = x[:]
+    x.data = tg.zeros(2, 3)
+    assert x._version == view._version == 0
+    x.add_(1)
+    view.add_(1)
+    assert x._version == view._version == 2
+    y = tg.ones(1)
+    for size, version in ((1, 0), ((1, 2), 1), (3, 2), (3, 2)):
+        y.resize_(size)
+        assert y._version == version
+
+
+@pytest.mark.parametrize("name", ["data", "requires_grad", "_grad_fn", "_backward_hooks"])
+def test_attributes_that_cannot_be_deleted(name):
+    x = tg.ones(1, 1, dtype=tg.complex64)
+    with pytest.raises(RuntimeError, match=f"^the attribute {name} of a tensor cannot be deleted"):
+        delattr(x, name)
+    assert all(hasattr(x, n) for n in dir(x) if n != "volatile")  # which warns
+
+
+def test_hooks_of_a_leaf_can_be_replaced():
+    x = tg.ones(1, requires_grad=True)
+    x._backward_hooks = {"test": lambda g: g * 3}
+    x.sum().backward()
+    assert x.grad.item() == 3.0 and list(x._backward_hooks) == ["test"]

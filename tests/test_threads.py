@@ -422,12 +422,19 @@ def test_decorated_async_generators():
     assert asyncio.run(main()) == [(i, False, True) for i in range(3)]
 
 
-def test_decorating_a_class_is_refused():
-    with pytest.raises(TypeError, match="decorates functions, not classes"):
+def test_a_decorated_class_is_made_inside():
+    with pytest.warns(FutureWarning, match="^Decorating classes is deprecated"):
 
         @tg.no_grad()
         class Model:
-            pass
+            def __init__(self):
+                self.inside = tg.is_grad_enabled()
+
+            def method(self):
+                return tg.is_grad_enabled()
+
+    model = Model()
+    assert not model.inside and model.method()
 
 
 # ------------------------------------------------------------------------------------------------------------------- fork

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import warnings
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ from ..core.tape import find
 from ..core.vjp import attach, reattach_output
 from ..levels.level import relabelled
 from ..tensor.graph import Node
+from ..tensor.node_hooks import NodeHooks
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -129,9 +130,15 @@ class FunctionCtx:
         live = self._live.get(get_ident())
         if live is None and not self._slot:
             return self.to_save
-        plan = self._forward_plan if live is not None and live[1] and self._forward_plan else self._plan
+        plan = self._forward_plan if live is not None and live[1] else self._plan
         arguments, outputs = self._parts()
         return tuple([self._saved(where, arguments, outputs) for where in plan])
+
+    @property
+    def saved_variables(self) -> tuple[Tensor, ...]:
+        """`saved_tensors` under its name before PyTorch 0.4, with a warning."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
         if where is None or type(where) is Output:
@@ -191,7 +198,7 @@ class FunctionCtx:
         return other
 
     def _node(self, slot: int) -> Node:
-        return kind_of(self.name())(slot, self)
+        return self._forward_cls._backward_cls(slot, self)  # type: ignore[no-any-return]
 
 
 def parts_of(slot: int, entry: Any) -> Parts:
@@ -229,17 +236,15 @@ class FunctionNode(Node):
         return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_slot", "_text", "_ctx"):
+        if name in ("_slot", "_text", "_ctx", "_owned", "_tensor"):
             object.__setattr__(self, name, value)
         else:
             setattr(self._ctx, name, value)
 
+    def _hooks(self) -> NodeHooks:
+        hooks = super()._hooks()
+        hooks.places = self._ctx._count, self._ctx._places
+        return hooks
+
     def __repr__(self) -> str:
         return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"
-
-
-@functools.cache
-def kind_of(name: str) -> type[FunctionNode]:
-    """The class of nodes of a name: type(fn).__name__ is "MyFunctionBackward"."""
-    own = {"__slots__": (), "__module__": "tapegrad.autograd.function", "__doc__": Node.__doc__}
-    return type(name, (FunctionNode,), own)

@@ -25,6 +25,7 @@ from ..levels.diff_inputs import synced
 from ..levels.forward import Dual, zeros_of
 from ..levels.level import Level, LevelState, relabelled
 from ..levels.vmap import Batch
+from ..tensor.memory import version
 from ..tensor.tensor import Tensor
 
 T = TypeVar("T")
@@ -234,7 +235,10 @@ def joined(home: DualLevel, x: Any, v: Any) -> Any:
         )
     if direction._d.dtype != primal._d.dtype and not (direction._d.dtype.kind == "c" and primal._d.dtype.kind != "c"):
         direction = direction.to(primal.dtype)
-    return home.wrap(relabelled(primal, primal._s), relabelled(direction, direction._s), linked(x))
+    dual = home.wrap(relabelled(primal, primal._s), relabelled(direction, direction._s), linked(x))
+    if direction is v:
+        dual._st.given = v, version(v)
+    return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -263,7 +267,10 @@ def parted(home: DualLevel, t: Any) -> tuple[Any, Any]:
         value, tangent = home.unwrap(t)
         if value is t:
             return t, None
-        return relabelled(value, value._s), None if tangent is None else relabelled(tangent, tangent._s)
+        given, writes = getattr(t._st, "given", (None, 0))
+        if given is None or version(given) != writes or type(tangent) is not type(given):
+            given = None if tangent is None else relabelled(tangent, tangent._s)
+        return relabelled(value, value._s), given
     primal, payload = top.unwrap(t)
     value, tangent = parted(home, primal)
     if isinstance(top, Batch):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 from .. import errors
 from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
+from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
@@ -30,13 +31,15 @@ from ..dialect import Recorded
 from ..dtypes import is_inexact
 from ..func import tree
 from ..functions.inplace import check_writable, slot_to_write
+from ..functions.overrides import overrides
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
+from ..tensor.memory import version
 from . import rerun
 from .context import FunctionCtx as FunctionCtx
-from .context import Output, Parts, VmapInfo, mapped, parts_of
+from .context import FunctionNode, Output, Parts, VmapInfo, mapped, parts_of
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -112,7 +115,7 @@ class Call:
 
     def context(self, args: Sequence[Any], tensors: Sequence[Any]) -> FunctionCtx:
         """A new context for these arguments."""
-        ctx: FunctionCtx = self.cls._backward_cls()
+        ctx: FunctionCtx = self.cls._context_cls()
         own = self.own(tensors)
         ctx._tensors = self.positions
         ctx._in = [(t._d.shape, t._d.dtype) for t in own]
@@ -143,6 +146,8 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     ctx, tensors = call.ctx, call.own(tensors)
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
+    for i, y in enumerate(results):  # a tensor that forward returns twice
+        boxes[i] = boxes[among(y, results)]
     if tape is not None:
         written = [boxes[i] for i in ctx._dirty]
         if written:
@@ -194,9 +199,17 @@ def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
     """A result as it is given out. Recorded, it is a value of its own: what is written into it shows nowhere else."""
     if dirty and (recorded or not y._s):
         return y
-    if among(y, tensors) >= 0 and not recorded:
+    kind = type(y) if overrides(type(y)) else None
+    if among(y, tensors) >= 0 and kind is not None:  # a subclass makes the view itself, as in PyTorch
+        with unrecorded():
+            y = y.view_as(y)
+    elif among(y, tensors) >= 0 and not recorded:
         return detached(y)
-    return relabelled(y, 0) if recorded or y._s else y
+    out = relabelled(y, 0) if recorded or y._s else y
+    if kind is not None and out is not y and isinstance(y, kind):
+        out.__class__ = kind
+        vars(out).update(vars(y))
+    return out
 
 
 def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
@@ -415,8 +428,9 @@ def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[
 def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
     """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
     given: list[Any] = [None] * ctx._count
-    for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
-        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+    unfilled = () if getattr(ctx, "_materialize_non_diff_grads", True) else ctx._constant
+    for k, (i, t, meta) in enumerate(zip(ctx._places, g, ctx._out, strict=True)):
+        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and k not in unfilled else t
     if (ctx._made or ctx._hides) and is_recording():
         result = with_kept(ctx, parts, given)
         if ctx._hides:
@@ -510,6 +524,8 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable
             add(cot, slot, alias.save(t), mutable_slots)
         elif t is not None:
             cot[slot] = alias.save(t)
+        elif type(cot) is Separate:
+            cot.added.append((slot, None))
 
 
 # ------------------------------------------------------------------------------------------------ forward mode and vmap
@@ -526,20 +542,34 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         return forward.transpose_vjp(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
-        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and is_inexact(meta[1]) else t
+    before = {k: version(given[ctx._tensors[i]]) for k, i in ctx._dirty.items() if given[ctx._tensors[i]] is not None}
     result = ctx._using((ctx._kept(args), ans), True, cls.jvp, ctx, *given)
     results = list(result) if type(result) is tuple else [result]
     if len(results) != ctx._count:
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {ctx._count} but got {len(results)})"
         )
+    for k, i in ctx._dirty.items():
+        t = results[ctx._places[k]]
+        if t is not given[ctx._tensors[i]] or (t is not None and version(t) == before[k]):
+            raise RuntimeError(
+                f"An inplace custom Function is not modifying the forward mode gradients inplace. {ctx.name()}'s forward "
+                "writes into an input, so the jvp function must modify the corresponding gradient inplace and return it."
+            )
+    for k, i in enumerate(ctx._places):
+        if results[i] is not None and (k in ctx._constant or not is_inexact(ctx._out[k][1])):
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
+                "differentiable Tensor. You should return None at that position instead."
+            )
     results = [results[k] for k in ctx._places]
     for i, (t, meta) in enumerate(zip(results, ctx._out, strict=True)):
         if t is not None and not isinstance(t, Box):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
         if t is not None and t._d.shape != meta[0]:
             raise errors.tangent_size(meta[0], t._d.shape)
-    return [None if i in ctx._constant or t is None else in_dtype(t, ctx._out[i][1]) for i, t in enumerate(results)]
+    return [None if t is None else in_dtype(t, ctx._out[i][1]) for i, t in enumerate(results)]
 
 
 def in_dtype(t: Any, dtype: Any) -> Any:
@@ -657,14 +687,16 @@ class Function:
     - `vmap(info, in_dims, *args)`: (output, out_dims) over a batch.
     """
 
-    _backward_cls: type[FunctionCtx]
+    _context_cls: type[FunctionCtx]
+    _backward_cls: type[FunctionNode]
     _finds_kept = True  # whether what forward keeps is to be connected where backward is differentiated
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         namespace = {"_forward_cls": cls, "__slots__": (), "__module__": __name__}
-        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionCtx,), namespace)
+        cls._context_cls = type(cls.__name__ + "Backward", (FunctionCtx,), namespace)
+        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionNode,), {"__slots__": (), "__module__": __name__})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -820,7 +852,7 @@ def forward_again(source: FunctionCtx) -> Callable[[list[Any]], FunctionCtx]:
         args = list(source._rest)
         for i, t in zip(source._tensors, tensors, strict=True):
             args[i] = t
-        again: FunctionCtx = cls._backward_cls()
+        again: FunctionCtx = cls._context_cls()
         again.needs_input_grad = source.needs_input_grad
         again._start = next_slot()
         run_forward(cls, again, args)
@@ -852,7 +884,9 @@ class Vmapped(Function):
         ctx.extras, call.ctx._extras = [t.batched for t in extras], []
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[outs[i] for i in call.ctx._constant])
-        ctx.save_for_backward(*tensors, *outs, *[t.primal for t in extras])
+        saved = *tensors, *outs, *[t.primal for t in extras]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
         return outs
 
     @staticmethod
@@ -948,7 +982,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
     """Outputs on slots whose derivative is an error."""
     full = list(outputs) if type(outputs) is tuple else [outputs]
-    ctx = Refusal._backward_cls()
+    ctx = Refusal._context_cls()
     ctx._places = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
     ctx._in = [((), None)] * len(sources)
     ctx._count = len(full)

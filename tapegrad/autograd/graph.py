@@ -9,14 +9,14 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from .. import errors
-from ..core import record, saved
+from ..core import saved
 from ..core.alias import slot_of
 from ..core.hooks import MULTI, Task
-from ..core.leaves import leaf_of
 from ..core.record import Box
 from ..core.state import PACKING, TASK
 from ..functions.inplace import count_write
-from ..tensor.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
+from ..tensor.graph import GradientEdge, Handle, Node, grad_fn_of, node_of, output_number, register_hook
+from ..tensor.saved_tensors import packed
 from .packing import Packing
 
 __all__ = [
@@ -47,14 +47,7 @@ class saved_tensors_hooks(Packing):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def keep(self, array: Any, slot: int) -> saved.Packed:
-        given = record.wrap(array, slot)
-        if slot < 0 and type(leaf_of(slot)) is record.Parameter:
-            given = record.new(record.Parameter)
-            given._d, given._s, given._st = array, slot, None
-        value = saved.unrecorded(self.pack_hook, given)
-        if slot_of(given) != slot or (given._d is not array and given._d.tobytes() != array.tobytes()):
-            raise errors.packed_in_place()
-        return saved.Packed(array, value, self.unpack_hook)
+        return packed(array, slot, self.pack_hook, self.unpack_hook)
 
     def __enter__(self) -> Any:
         message = DISABLED.get()
@@ -73,7 +66,7 @@ class save_on_cpu(saved_tensors_hooks):
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Context manager in which saved_tensors_hooks raises RuntimeError with this message; raises if hooks are active."""
-    if PACKING.get() is not None:
+    if PACKING.get():
         raise RuntimeError(error_message)
     previous = DISABLED.get()
     DISABLED.set(error_message)
@@ -83,10 +76,23 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         DISABLED.set(previous)
 
 
+class MutationAllowed:
+    """What `allow_mutation_on_saved_tensors` gives: PyTorch's tables of tensors that it copied, which stay empty here."""
+
+    def __init__(self) -> None:
+        self.cloned: dict[Any, Any] = {}
+        self.original: dict[Any, Any] = {}
+        self.tid_to_weakhandle: dict[Any, Any] = {}
+        self.sid_to_tid: dict[Any, Any] = {}
+
+    def clear(self) -> None:
+        """Nothing: nothing was copied."""
+
+
 @contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[None]:
+def allow_mutation_on_saved_tensors() -> Iterator[MutationAllowed]:
     """No effect: tensors saved for the backward pass can always be written in place, since a write copies them first."""
-    yield
+    yield MutationAllowed()
 
 
 def increment_version(tensor: Any) -> None:
@@ -106,7 +112,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         RuntimeError: for a tensor that does not require grad.
     """
     slot = slot_of(tensor)
-    node = node_of(slot)
+    node = node_of(slot) if slot <= 0 else grad_fn_of(tensor)
     if node is None:
         raise errors.edge_untracked()
     return GradientEdge(node, output_number(slot))

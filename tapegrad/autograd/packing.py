@@ -8,7 +8,7 @@ from ..core import record
 from ..core.entry import NUMBER, Entry, answer_of, inputs_of, saved_of, with_saved
 from ..core.op import BY_ID, PACKED
 from ..core.saved import Packed, set_packing
-from ..core.state import current_tape
+from ..core.state import PACKING, current_tape
 
 
 class Packing:
@@ -51,9 +51,8 @@ class Packing:
         return self.keep(value, slot) if type(value) is record.ndarray else value
 
     def __enter__(self) -> Any:
-        previous = set_packing(self)
-        self._outer = [*getattr(self, "_outer", ()), previous]
+        set_packing((*PACKING.get(), self))
         return None
 
     def __exit__(self, *_: object) -> None:
-        set_packing(self._outer.pop())
+        set_packing(PACKING.get()[:-1])

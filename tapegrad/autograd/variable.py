@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+from ..core.state import TASK
 from ..tensor.tensor import Tensor
 
 __all__ = ["Variable"]
+
+
+class Engine:
+    """What runs backward passes, as far as programs ask it."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Call a function once the backward pass that runs now, and the hooks of its leaves, are done.
+
+        Raises:
+            RuntimeError: outside hooks and derivatives that a pass calls.
+        """
+        task = TASK.get()
+        if task is None or task.callbacks is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        task.callbacks.append(callback)
 
 
 class _Meta(type):
@@ -29,6 +47,8 @@ class Variable(metaclass=_Meta):
     Raises:
         TypeError: if data is not a tensor.
     """
+
+    _execution_engine = Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile:

@@ -83,11 +83,7 @@ def is_deeply_nested() -> bool:
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """What `gradient.backward` leaves to be done in general."""
     if is_deeply_nested():
@@ -110,6 +106,8 @@ def backward(
     levels.fill(finals, walk.zeros, map(leaf_of, walk.zeros) if wanted is None else wanted)
     accumulate([(t, finals[t._s]) for t in wanted or () if t._s > 0 and t._s in walk.zeros], create_graph)
     commit({s: g for s, g in finals.items() if s < 0}, create_graph)
+    if walk.task is not None:
+        walk.task.finish()
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
@@ -194,4 +192,6 @@ def gradient(
             result.append(zeros.requires_grad_() if record and TRANSFORMING.get() is None else zeros)
         else:
             result.append(None)
+    if walk.task is not None:
+        walk.task.finish()
     return tuple(result)

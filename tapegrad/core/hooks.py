@@ -24,18 +24,25 @@ class Task:
         runs: slots whose gradients the pass computes; filled only while hooks on several tensors exist.
         values: what was recomputed for the pass, by whoever recomputed it.
         over: whether the pass has ended; hooks of leaves still run then.
+        callbacks: what is to be called when these have run, too; None afterwards.
     """
 
-    __slots__ = ("__weakref__", "over", "runs", "values")
+    __slots__ = ("__weakref__", "callbacks", "over", "runs", "values")
 
     def __init__(self, runs: set[int]) -> None:
         self.runs = runs
         self.values: dict[Any, Any] = {}
         self.over = False
+        self.callbacks: list[Any] | None = []
 
     def end(self) -> None:
         self.over = True
         self.values.clear()
+
+    def finish(self) -> None:
+        while self.callbacks:
+            self.callbacks.pop(0)()
+        self.callbacks = None
 
 
 class Separate(dict[int, Any]):
@@ -82,22 +89,29 @@ def run_hooks_alone(got: dict[int, Any], found: dict[int, Any], homes: dict[int,
 
 
 def run_node(
-    home: Tape, backward: Backward, e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]
-) -> None:
-    """An entry's backward between the hooks of its node."""
+    home: Tape, backward: Backward, e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int],
+    check: Any = None,
+) -> None:  # fmt: skip
+    """An entry's backward between the hooks of its node; check(entry, gradients of its inputs), if given, runs after it."""
     hooks = hooks_of(home, s)
-    if hooks is None:
+    if hooks is None and (not check or is_output(e)):
         backward(e, s, g, cot, need, mutable_slots)
         return
     several = type(g) is dict  # by output
-    grads = hooks.before(tuple([g.get(i) for i in range(output_count(e))]) if several else (g,))
+    grads = tuple([g.get(i) for i in range(output_count(e))]) if several else (g,)
+    if hooks is not None:
+        grads = hooks.before(grads)
     given = {i: v for i, v in enumerate(grads) if v is not None}
     taken = Separate()
     if given:
         backward(e, s, given if several else given[0], taken, need, set())
     slots = arguments_of(e)
     grad_inputs = by_argument(slots, taken.added)
-    for slot, t in zip(slots, hooks.after(grad_inputs, grads), strict=True):
+    if check:
+        check(e, grad_inputs)
+    if hooks is not None:
+        grad_inputs = hooks.after(grad_inputs, grads)
+    for slot, t in zip(slots, grad_inputs, strict=True):
         if t is not None:
             (add_recorded if isinstance(t, Box) else add)(cot, slot, t, mutable_slots)
 

@@ -133,7 +133,8 @@ def run_post_hooks(leaves: list[Any], record: bool) -> None:
     with mode_of_hooks(record, [leaf._g for leaf in leaves]):
         for leaf in leaves:
             for hook in list(leaf._post_hooks.values()):
-                hook(leaf)
+                if hook(leaf) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list[Any], list[Any]]:

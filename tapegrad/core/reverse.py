@@ -11,7 +11,6 @@ released as they are consumed.
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 from .. import errors
 from . import record as recorder
 from . import vjp
-from .alias import union
 from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
 from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
@@ -28,9 +26,10 @@ from .op import BY_ID, TABLE
 from .plain_pass import Pass, second_backward
 from .plain_pass import reach as reach
 from .protocols import levels
-from .record import Box, TensorState, running_trace, wrap
+from .record import Box, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
+from .slot_hooks import give
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
 from .tape import BYTE_SLACK
 from .vjp import ReplayKind, arrays, bottom
@@ -66,16 +65,9 @@ class BackwardPass(Pass):
     """
 
     def __init__(
-        self,
-        roots: list[tuple[int, Any]],
-        inputs: set[int] | None,
-        record: bool,
-        retain: bool,
-        required: list[int] | None = None,
-        floor: int = 0,
-        drop_unreferenced: bool = False,
-        runs_inputs: bool = False,
-    ) -> None:
+        self, roots: list[tuple[int, Any]], inputs: set[int] | None, record: bool, retain: bool,
+        required: list[int] | None = None, floor: int = 0, drop_unreferenced: bool = False, runs_inputs: bool = False,
+    ) -> None:  # fmt: skip
         released: list[int] = []
         super().__init__(roots, current_tape(), floor, None if inputs is None else released)
         self.inputs, self.record, self.retain = inputs, record, retain
@@ -91,6 +83,7 @@ class BackwardPass(Pass):
         self.leaf_of: Callable[[int], Any] = leaf_of
         newest = max([self.tape.special, *[t.special for t in self.homes.values()]])
         self.special = newest > 0 and min(self.found, default=newest) <= newest  # there may be links and packed entries
+        self.task: Task | None = None  # if hooks watch the pass
         self.zeros: dict[int, int] = {}  # what gets zeros because of links, see `levels.behind_links`
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
@@ -130,7 +123,8 @@ class BackwardPass(Pass):
                 slot_hooks = self._slot_hooks() if self.record and self.retain else None
                 result = self._guarded(guarded)
                 if slot_hooks:
-                    attach_hooks(result.values(), slot_hooks)
+                    for g in result.values():
+                        give(g, slot_hooks)
                 return result
             result = self.visit(plain)
             found = [bottom(v) for v in result.values()] if plain.record else result.values()
@@ -194,7 +188,7 @@ class BackwardPass(Pass):
     def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         cot = self.seed()
-        task = Task(self._runs() if MULTI else set())
+        task = self.task = Task(self._runs() if MULTI else set())
         last_reader = self._last_readers()
         self.roots = []
         mutable_slots: set[int] = set()
@@ -222,11 +216,9 @@ class BackwardPass(Pass):
                     if replay.record:
                         tape.current_forward_entry = e
                     backward = replay.table.get(number) or replay.backward_of(number)
-                    run_node(home, backward, e, s, g, cot, need, mutable_slots)
+                    run_node(home, backward, e, s, g, cot, need, mutable_slots, anomaly and check_nan and check_anomaly)
                     if number == TABLE["link"].id:
                         levels.add_zeros(e, g, cot, need)
-                    if anomaly and check_nan:
-                        check_anomaly(e, cot, need)
                 if not self.retain:
                     if need is not None:
                         need.discard(s)
@@ -247,7 +239,7 @@ class BackwardPass(Pass):
             finals = self.finals(cot, got)
         except BaseException:
             if anomaly and e is not None and is_operation(e):
-                warn(errors.anomaly_place(grad_fn_name(e), *source_of(e)))
+                warn(errors.anomaly_place(grad_fn_name(e), line_of(e), place_of(e)[0]))
             for s, left in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is left:
@@ -288,27 +280,8 @@ def is_elsewhere(entry: Any) -> bool:
     return moves or not recorder.device_array_types.isdisjoint(map(type, saved))
 
 
-def attach_hooks(gradients: Iterable[Any], slot_hooks: frozenset[Any]) -> None:
-    """Let tensors keep hooks alive."""
-    for g in gradients:
-        if g._st is None:
-            g._st = TensorState(slot_hooks)
-        else:
-            g._st.slot_hooks = union(g._st.slot_hooks, slot_hooks)
-
-
-def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:
-    """File and line of the call that recorded an entry, the name of its function, and the line's text."""
-    file, line = line_of(entry)
-    code = place_of(entry)[0]
-    return (file, line), "?" if code is None else code.co_name, linecache.getline(file, line).strip()
-
-
-def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
-    for i, a in enumerate(inputs_of(entry)):
-        g = cot.get(a) if a else None
-        if g is None or isinstance(g, dict):
-            continue
+def check_anomaly(entry: Any, grads: Iterable[Any]) -> None:
+    for i, g in enumerate(grads):
         raw = bottom(g) if isinstance(g, Box) else g
-        if not arrays.finite(raw) and bool((raw != raw).any()):
+        if raw is not None and not arrays.finite(raw) and bool((raw != raw).any()):
             raise errors.anomaly(grad_fn_name(entry), i, line_of(entry))

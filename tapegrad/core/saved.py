@@ -39,16 +39,18 @@ class Packed:
 
 
 def unrecorded(hook: Callable[[Any], Any], value: Any) -> Any:
-    previous = RECORDING.get()
+    """What a hook gives without recording; which hooks it switches on or off is undone."""
+    previous, packing = RECORDING.get(), PACKING.get()
     RECORDING.set(None)
     try:
         return hook(value)
     finally:
+        PACKING.set(packing)
         restore_recording(previous)
 
 
-def set_packing(packing: Any) -> Any:
-    """Switch packing of saved arrays on, to another, or off (None), whatever the mode; returns what was there."""
+def set_packing(packing: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Set what packs saved arrays, the last of a series, whatever the mode; returns the series that was there."""
     previous = PACKING.get()
     PACKING.set(packing)
     if is_recording():

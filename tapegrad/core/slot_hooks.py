@@ -26,8 +26,22 @@ class SlotHooks:
         self.retain: weakref.ref[Any] | None = None
 
 
-def slot_hooks_of(t: Any) -> SlotHooks:
-    """The hooks of a tracked non-leaf, made on demand."""
+def is_read(t: Any, held: int = 0) -> bool:
+    """Whether an entry reads a tensor's slot, to which `held` others refer."""
+    hist = None if t._st is None else t._st.hist
+    return getrefcount(t._s) > REFS_UNREAD_SLOT + held + (hist is not None and hist.slot is t._s)
+
+
+def give(t: Any, slot_hooks: frozenset[SlotHooks]) -> None:
+    """Let a tensor keep hooks alive."""
+    if t._st is None:
+        t._st = TensorState(slot_hooks)
+    else:
+        t._st.slot_hooks = slot_hooks | (t._st.slot_hooks or slot_hooks)
+
+
+def slot_hooks_of(t: Any, held: int = 0) -> SlotHooks:
+    """The hooks of a tracked non-leaf, made on demand; `held`: see `is_read`."""
     hit = find(t._s)
     if hit is None:
         raise errors.second_backward(None)
@@ -37,16 +51,12 @@ def slot_hooks_of(t: Any) -> SlotHooks:
     hist = None if t._st is None else t._st.hist
     if registered is None:
         registered = SlotHooks()
-        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (hist is not None and hist.slot is t._s)
         key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
         home.hook_refs[key] = weakref.ref(registered)
-        if read:
+        if is_read(t, held):
             home.late_hooks[key] = registered
     own = frozenset((registered,))
-    if t._st is None:
-        t._st = TensorState(own)
-    else:
-        t._st.slot_hooks = own | (t._st.slot_hooks or own)
+    give(t, own)
     if hist is not None:  # for views that will be derived anew
         hist.slot_hooks = own | (hist.slot_hooks or own)
     return registered

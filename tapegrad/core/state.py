@@ -37,7 +37,7 @@ class _FirstUse:
 FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
 RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
-PACKING: ContextVar[Any] = ContextVar("tapegrad_packing", default=None)  # stands for the tape where saved arrays are packed
+PACKING: ContextVar[tuple[Any, ...]] = ContextVar("tapegrad_packing", default=())  # the last packs what the tape saves
 TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace that notes this context's operations
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
@@ -65,8 +65,8 @@ def is_recording() -> bool:
 def recorder() -> Any:
     """What RECORDING holds while recording is on."""
     packing = PACKING.get()
-    if packing is not None:
-        return packing
+    if packing:
+        return packing[-1]
     tape = TAPE.get()
     return FIRST_USE if tape is None else tape
 

@@ -284,7 +284,7 @@ class Compiled(Generic[P, R]):
 def runs_eagerly() -> bool:
     """Whether the function itself is to run: inside a trace or a transform, and where each operation is watched."""
     traced = record.traces and TRACE.get() is not None
-    return bool(traced) or LEVEL.get() is not None or PACKING.get() is not None or ANOMALY.get()[0]
+    return bool(traced) or LEVEL.get() is not None or bool(PACKING.get()) or ANOMALY.get()[0]
 
 
 class OptimizedModule(Module, Generic[P, R]):

@@ -41,9 +41,10 @@ class LevelState(TensorState):
         payload: what the level knows besides: whether it is batched, a tangent, a series; None for a constant.
         base: of a view, the tensor it looks at, the op with its parameters (or what has `call` and `write` instead), and the
             state of that tensor from which it was taken.
+        given: of what a user has made a dual, and nobody has written into, the tangent as it was given, and its version.
     """
 
-    __slots__ = ("base", "level", "payload", "primal")
+    __slots__ = ("base", "given", "level", "payload", "primal")
 
     def __init__(self, level: Level, primal: Any, payload: Any, slot_hooks: Any = None) -> None:
         self.level, self.primal, self.payload, self.slot_hooks = level, primal, payload, slot_hooks
@@ -85,11 +86,13 @@ class Level:
         undo: how to take back what was done inside, by what it was done to.
         respects_no_grad: whether what no_grad covers inside is constant; only if recording was on when it was opened.
         shares_outer_layer: whether it records in the layer around it, and its tensors are plain ones once it is closed.
+        has_detached: whether what is detached from a tensor has no derivative at the level.
     """
 
     name = "transform"
     respects_no_grad = False
     shares_outer_layer = False
+    has_detached = True
 
     def __init__(self) -> None:
         self.id = next(_ids)
@@ -298,9 +301,11 @@ def promote_alias(t: Any) -> None:
     a = t._st
     root, hist = a.store.promoted
     level = root._st.level
-    if a.hist is not hist:
-        level.refuse_shared()
     out = root
+    if a.hist is not hist:
+        if a.hist.slot or not level.has_detached:
+            level.refuse_shared()
+        out = detached_view(root)
     for op, params in a.chain or ((TABLE["alias"], ()),):
         out = view(out, op, params)
     level.written.append((weakref.ref(t), (t._d, t._s, a), True))

@@ -101,6 +101,7 @@ class Batch(Level):
     """
 
     name = "vmap"
+    has_detached = False
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         super().__init__()

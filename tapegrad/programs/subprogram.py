@@ -76,7 +76,7 @@ class SubTrace(Trace):
     def __enter__(self) -> SubTrace:
         super().__enter__()
         self.level = LEVEL.get()
-        self._transforming, self._packing = TRANSFORMING.get(), set_packing(None)
+        self._transforming, self._packing = TRANSFORMING.get(), set_packing(())
         self._recording = set_recording(True)
         if self.program_only:
             LEVEL.set(None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import dialect, errors
-from ..core.alias import slot_of
+from ..core.alias import save, slot_of
 from ..core.entry import (
     answer_of,
     context_of,
@@ -29,27 +29,32 @@ from ..core.entry import (
     source_slot,
 )
 from ..core.hooks import arguments_of
-from ..core.leaves import LEAVES, WATCHED_LEAVES, leaf_of
-from ..core.record import TensorState, wrap
+from ..core.leaves import LEAVES, WATCHED_LEAVES, commit, leaf_of
+from ..core.record import wrap
 from ..core.saved import array_of
-from ..core.slot_hooks import SlotHooks, slot_hooks_of
+from ..core.slot_hooks import SlotHooks, give, is_read, slot_hooks_of
 from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
+from .node_calls import counted, node_gradients
 from .node_hooks import Grads, NodeHooks
+from .saved_tensors import saved_at
 
+nothing: Callable[[], Any] = lambda: None  # noqa: E731
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
 
 
 class Node:
     """The operation that made a tensor. It keeps the recorded entry alive as a tensor does."""
 
-    __slots__ = ("__weakref__", "_slot", "_text")
+    __slots__ = ("__weakref__", "_owned", "_slot", "_tensor", "_text")
 
     def __init__(self, slot: int, text: str) -> None:
         self._slot = slot
         self._text = text
+        self._tensor: Callable[[], Any] = nothing  # a weak reference to that of which it is grad_fn
+        self._owned: Any = None  # the hooks that this tensor owned: they live as long as the node
 
     def name(self) -> str:
         """Name of the operation's backward, for example "MulBackward0"."""
@@ -84,7 +89,10 @@ class Node:
         return hook_into(self._hooks().pre, fn)
 
     def _hooks(self) -> NodeHooks:
-        return hooks_at(self._slot)
+        t = self._tensor()
+        found = hooks_at(self._slot, t)
+        own_hooks(self, t)
+        return found
 
     @property
     def recorded_at(self) -> tuple[str, int] | None:
@@ -92,9 +100,19 @@ class Node:
         hit = find(self._slot)
         return None if hit is None else line_of(hit[1])
 
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs from those of the outputs, by the operation's backward alone."""
+        hit = find(self._slot)
+        if hit is None or is_released(hit[1]):
+            raise errors.second_backward(self._text)
+        found = node_gradients(self._slot, hit[1], grads)
+        return found[0] if len(found) == 1 else found
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_") and name[7:] in SAVED:
             return _saved(self, SAVED[name[7:]])
+        if name.startswith("_raw_saved_") and name[11:] in SAVED:
+            return saved_at(self._slot, self._text, SAVED[name[11:]])
         raise AttributeError(f"'{self._text}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
@@ -116,6 +134,11 @@ class AccumulateGrad(Node):
     def variable(self) -> Any:
         """The leaf."""
         return leaf_of(self._slot)
+
+    def __call__(self, *grads: Any) -> None:
+        """Add a gradient to that of the leaf."""
+        counted(grads, 1)
+        commit({self._slot: save(grads[0])}, False)
 
     def _hooks(self) -> NodeHooks:
         leaf = leaf_of(self._slot)
@@ -184,22 +207,54 @@ def new_node(slot: int, hit: tuple[Tape, Any] | None, context: Any) -> Node:
     return kind_of(name)(slot, name)
 
 
-def hooks_at(slot: int) -> NodeHooks:
-    """The hooks of a recorded operation, made on demand. The tape owns them: nodes come and go."""
+def grad_fn_of(t: Any) -> Node | None:
+    """The node of a tensor that an operation made."""
+    made = node_of(t._s)
+    if made is not None:
+        made._tensor = weakref.ref(t)
+        own_hooks(made, t)
+    return made
+
+
+def own_hooks(node: Node | None, t: Any) -> None:
+    """Let a tensor's node keep its hooks alive, too."""
+    if node is not None and t is not None and t._st is not None:
+        node._owned = t._st.slot_hooks
+
+
+def hooks_at(slot: int, t: Any) -> NodeHooks:
+    """The hooks of a recorded operation, made on demand.
+
+    The result t owns them, if it is the only one, and what is made of it: what a hook holds keeps no entry. If it was used
+    before there were hooks, or is not known, the tape does.
+    """
+    slot += 0  # an equal int, not the same: the same would keep the entry, and count as a reader
     hit = find(slot)
     if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
     ref = home.hook_refs.get(slot)
     registered = ref() if ref is not None else None
+    if registered is not None and registered.node is not None:
+        return registered.node  # type: ignore[no-any-return]
+    if t is not None and len(results_of(hit[1])) == 1:
+        if t._s == slot:
+            registered = registered or slot_hooks_of(t, 1)
+        elif t._s > 0 and is_output_of(t._s, slot) and not is_read(t):
+            return owned_hooks([t])
     if registered is None:
         registered = SlotHooks()
-        key = slot + 0  # an equal int, not the same: the same would keep the entry alive
-        home.hook_refs[key] = weakref.ref(registered)
-        home.late_hooks[key] = registered
+        home.hook_refs[slot] = weakref.ref(registered)
+        home.late_hooks[slot] = registered
     if registered.node is None:
         registered.node = NodeHooks()
     return registered.node  # type: ignore[no-any-return]
+
+
+def is_output_of(s: int, slot: int) -> bool:
+    """Whether a slot is an output of the entry under another."""
+    hit = find(s)
+    return hit is not None and is_output(hit[1]) and source_slot(hit[1]) == slot
 
 
 def owned_hooks(outputs: list[Any]) -> NodeHooks:
@@ -216,10 +271,7 @@ def owned_hooks(outputs: list[Any]) -> NodeHooks:
     registered.node = NodeHooks()
     hit[0].hook_refs[slot + 0] = weakref.ref(registered)
     for t in outputs:
-        if t._st is None:
-            t._st = TensorState(frozenset((registered,)))
-        else:
-            t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
+        give(t, frozenset((registered,)))
     return registered.node  # type: ignore[no-any-return]
 
 
@@ -272,12 +324,12 @@ def _saved(node: Node, which: int) -> Any:
     value = answer_of(entry) if which < 0 else saved_of(entry)[which]
     if value is None and which == 1 and not is_general(entry) and (params := params_of(entry)):
         value = params[0]
-    value = array_of(value)
-    if value is None or not hasattr(value, "dtype"):
-        return value
+    array = array_of(value)
+    if array is None or not hasattr(array, "dtype"):
+        return array
     slot = node._slot if which < 0 else slots[which]
-    leaf = leaf_of(slot) if slot < 0 else None
-    return leaf if leaf is not None else wrap(value, slot)
+    leaf = leaf_of(slot) if slot < 0 and array is value else None  # of what hooks packed, what they gave
+    return leaf if leaf is not None else wrap(array, slot)
 
 
 HOOK_IDS = itertools.count(1)
@@ -341,11 +393,24 @@ def register_hook(t: Any, hook: Any) -> Handle:
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
-        return hook_into(slot_hooks_of(t).hooks, hook)
+        handle = hook_into(slot_hooks_of(t, t._s in NODES).hooks, hook)
+        hit = find(t._s)
+        own_hooks(NODES.get(source_slot(hit[1]) if hit is not None and is_output(hit[1]) else t._s), t)
+        return handle
     watch(t)
     if getattr(t, "_hooks", None) is None:
         t._hooks = {}
     return hook_into(t._hooks, hook)
+
+
+def set_hooks(t: Any, hooks: Any) -> None:
+    """Hooks in place of those that a tensor has."""
+    if slot_of(t) > 0:
+        slot_hooks_of(t, t._s in NODES).hooks = {} if hooks is None else hooks
+        return
+    t._hooks = hooks
+    if t._s:
+        watch(t)
 
 
 def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:

@@ -69,7 +69,7 @@ def rebind(t: Any, v: Any) -> None:
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
     b = alias_of(v)
-    hist = Hist(t._s, [version(t)])
+    hist = Hist(t._s, a.hist.writes if type(a) is Alias else [version(t)])
     t._d = v._d
     t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.slot_hooks)
     v._st = b

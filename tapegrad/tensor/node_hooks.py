@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
@@ -14,11 +14,15 @@ Grads = tuple[Any, ...]
 
 
 class NodeHooks:
-    """The hooks of one node, and its metadata."""
+    """The hooks of one node, and its metadata.
 
-    __slots__ = ("metadata", "post", "pre")
+    places: of a custom function, the number of its outputs and which of them are tensors; hooks see None for the others.
+    """
+
+    __slots__ = ("metadata", "places", "post", "pre")
 
     def __init__(self) -> None:
+        self.places: tuple[int, Sequence[int]] | None = None
         self.pre: dict[int, Callable[[Grads], Any]] = {}
         self.post: dict[int, Callable[[Grads, Grads], Any]] = {}
         self.metadata: dict[Any, Any] = {}
@@ -26,13 +30,27 @@ class NodeHooks:
     def before(self, grads: Grads) -> Grads:
         """The gradients of the outputs as the prehooks return them; raw arrays or tensors, None where there is none."""
         for hook in list(self.pre.values()):
-            given = shown(grads)
-            grads = replaced(hook, hook(given), given, grads)
+            whole = self.whole(grads)
+            given = shown(whole)
+            grads = self.taken(replaced(hook, hook(given), given, whole))
         return grads
+
+    def whole(self, grads: Grads) -> Grads:
+        """The gradients of all outputs, from those of the outputs that are tensors."""
+        if self.places is None:
+            return grads
+        full = [None] * self.places[0]
+        for i, g in zip(self.places[1], grads, strict=True):
+            full[i] = g
+        return tuple(full)
+
+    def taken(self, grads: Grads) -> Grads:
+        """The gradients of the outputs that are tensors, from those of all."""
+        return grads if self.places is None else tuple([grads[i] for i in self.places[1]])
 
     def after(self, grad_inputs: Grads, grad_outputs: Grads) -> Grads:
         """The gradients of the inputs as the hooks return them."""
-        outputs = shown(grad_outputs)
+        outputs = shown(self.whole(grad_outputs))
         for hook in list(self.post.values()):
             given = shown(grad_inputs)
             grad_inputs = replaced(hook, hook(given, outputs), given, grad_inputs)

@@ -33,7 +33,7 @@ from ..functions import (
 )  # fmt: skip
 from ..functions import memory_format as formats
 from ..functions.arguments import given
-from ..functions.inplace import check_writable
+from ..functions.inplace import check_writable, count_write
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
@@ -362,6 +362,10 @@ class Tensor(Filling, Protocols, TableMethods):
             raise errors.only_float_grad_setter()
         set_leaf(self, value)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise errors.not_deletable("requires_grad")
+
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Switch recording of operations on this leaf on or off; returns the tensor itself."""
         if type(requires_grad) is not bool:
@@ -392,7 +396,29 @@ class Tensor(Filling, Protocols, TableMethods):
         if self._st is not None:
             alias.sync_only(self)
             self._st.used(self)
-        return node.node_of(self._s) if self._s > 0 else None
+        return node.grad_fn_of(self) if self._s > 0 else None
+
+    @property
+    def _grad_fn(self) -> node.Node | None:
+        """`grad_fn` under the name by which PyTorch's own code asks for it."""
+        return self.grad_fn
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise errors.not_deletable("_grad_fn")
+
+    @property
+    def _backward_hooks(self) -> dict[int, Callable[[Any], Any]] | None:
+        """The hooks of a leaf, or None."""
+        return getattr(self, "_hooks", None)
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, value: dict[int, Callable[[Any], Any]] | None) -> None:
+        node.set_hooks(self, value)
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise errors.not_deletable("_backward_hooks")
 
     @property
     def grad(self) -> Tensor | None:
@@ -487,6 +513,10 @@ class Tensor(Filling, Protocols, TableMethods):
         if self.requires_grad and not dtypes.is_inexact(raw(value).dtype):
             raise errors.data_dtype()
         memory.rebind(self, value)
+
+    @data.deleter
+    def data(self) -> None:
+        raise errors.not_deletable("data")
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
@@ -611,7 +641,7 @@ class Tensor(Filling, Protocols, TableMethods):
         index.setitem(self, key, value)
 
     def __dir__(self) -> list[str]:
-        return sorted(set(dir(type(self))) | set(self.__dict__))
+        return sorted((set(dir(type(self))) | set(self.__dict__)) - set(Box.__slots__[1:]))
 
     # --------------------------------------------------------------------------------------------------- dtype, device
 
@@ -812,12 +842,15 @@ class Tensor(Filling, Protocols, TableMethods):
         a, n = operands.form_of(raw(self)), math.prod(target)
         if n >= 1 << 63:
             raise RuntimeError(f"numel: integer multiplication overflow. In resize_() to {list(target)}.")
+        if target == a.shape and a.flags.c_contiguous:
+            return self
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return memory.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
         line = np.empty(n, a.dtype)
         line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
         memory.rebind(self, fixed_like(line.reshape(target), self))
+        count_write(self)
         return self
 
     def resize(self, *sizes: Any) -> Tensor:

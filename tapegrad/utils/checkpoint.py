@@ -151,7 +151,7 @@ class Argument:
     def __init__(self, t: Any) -> None:
         self.slot = alias.slot_of(t)
         array, packing = alias.save(t), PACKING.get()
-        self.packed = array if packing is None else packing.kept(array, self.slot)
+        self.packed = packing[-1].kept(array, self.slot) if packing else array
 
     def tensor(self) -> Any:
         array = saved.array_of(self.packed)

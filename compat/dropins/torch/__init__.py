@@ -47,6 +47,21 @@ def _assert(condition: object, message: str) -> object:
     assert condition, message
 
 
+def _unique(input: object, sorted: bool = True, return_inverse: bool = False) -> tuple[object, object]:
+    """Distinct elements, and the place of each element among them: PyTorch's function behind `unique`."""
+    values, places = tapegrad.unique(input, return_inverse=True)
+    return values, places if return_inverse else places.new_empty(0)
+
+
+def _unique2(
+    input: object, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[object, object, object]:
+    """`_unique`, and how often each element occurs."""
+    values, places, counts = tapegrad.unique(input, return_inverse=True, return_counts=True)
+    empty = places.new_empty(0)
+    return values, places if return_inverse or return_counts else empty, counts if return_counts else empty
+
+
 def _nnpack_available() -> bool:
     return False
 
