@@ -278,10 +278,24 @@ def linearized_tangent(index: int, got: Sequence[int], expected: Sequence[int]) 
     )
 
 
-def captured_write(transform: str) -> RuntimeError:
+def same_with_batched() -> RuntimeError:
     return RuntimeError(
-        f"{transform}: a tensor from outside the function was written in place with a value that depends on the transformed "
-        "arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
+        "Vmap does not currently support same randomness with a batched tensor input. The numbers drawn depend on a tensor "
+        "that differs between samples: use randomness='different', or draw numbers that do not and compute with them."
+    )
+
+
+INPLACE_OF_UNBATCHED = (
+    "inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+    "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap: "
+)
+DRAW_INTO_UNBATCHED = "Cannot ask for different inplace randomness on an unbatched tensor: "
+
+
+def captured_write(transform: str, why: str = "") -> RuntimeError:
+    return RuntimeError(
+        f"{transform}: {why}a tensor from outside the function was written in place with a value that depends on the "
+        "transformed arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
     )
 
 

@@ -703,11 +703,15 @@ def test_nodes_of_trees(torch):
     assert pytree._get_node_type((1,)) is tuple
 
 
+@pytest.mark.filterwarnings("ignore:We've integrated functorch into PyTorch")
 def test_torch_brings_functorch(torch):
     from functorch import combine_state_for_ensemble, grad, make_functional, make_functional_with_buffers, vmap
 
     nn = torch.nn
-    assert vmap is torch.func.vmap and grad is torch.func.grad
+    with pytest.warns(FutureWarning, match=r"Please use `torch.vmap` instead"):
+        assert vmap(torch.sin)(torch.zeros(2)).tolist() == [0.0, 0.0]
+    with pytest.warns(FutureWarning, match=r"`functorch.grad` is deprecated .* Please use `torch.func.grad` instead"):
+        assert grad(torch.sin)(torch.zeros(())).item() == 1.0
     x = torch.ones(2, 3)
     model = nn.Linear(3, 2)
     f, params = make_functional(model)
@@ -722,7 +726,12 @@ def test_torch_brings_functorch(torch):
     both = vmap(f, in_dims=(0, 0, None))(params, buffers, x)
     assert torch.allclose(both, torch.stack([m(x) for m in models]))
     import functorch
+    from functorch.experimental import chunk_vmap, replace_all_batch_norm_modules_
 
+    sizes = []
+    tripled = chunk_vmap(lambda x: (sizes.append(1), 3 * x)[1], in_dims=1, out_dims=1, chunks=2)(x)
+    assert torch.equal(tripled, 3 * x) and len(sizes) == 2
+    assert replace_all_batch_norm_modules_(models[0])[1].running_mean is None
     with pytest.raises(NotImplementedError, match="functorch.make_fx: tapegrad has no graphs of programs"):
         functorch.make_fx(f)
     with pytest.raises(ValueError, match="not for 'functorch'"):
