@@ -287,7 +287,8 @@ def same_with_batched() -> RuntimeError:
 
 INPLACE_OF_UNBATCHED = (
     "inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
-    "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap: "
+    "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a "
+    "vmap: "
 )
 DRAW_INTO_UNBATCHED = "Cannot ask for different inplace randomness on an unbatched tensor: "
 
