@@ -300,6 +300,18 @@ def captured_write(transform: str, why: str = "") -> RuntimeError:
     )
 
 
+def function_keyword(name: str, tensor_in_vmap: bool) -> Exception:
+    if tensor_in_vmap:
+        return NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+            f"autograd.Function. Got: {name}"
+        )
+    return TypeError(
+        f"forward() got an unexpected keyword argument '{name}': apply passes arguments by position, and forward takes this "
+        "one by keyword only"
+    )
+
+
 def kept_by_forward(name: str, why: str) -> RuntimeError:
     return RuntimeError(
         f"{name}: backward is differentiated and reads a tensor that forward made and kept on ctx. Its derivative is not "

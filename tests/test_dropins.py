@@ -738,6 +738,26 @@ def test_torch_brings_functorch(torch):
         compat.install("functorch")
 
 
+def test_transforms_take_and_give_tensors_alone(torch):
+    func = torch.func
+    x = torch.ones(2)
+    for aux in (1, "abc", [x, 1.0]):
+        for transform in (func.grad, func.grad_and_value):
+            with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+                transform(lambda x, aux=aux: (x.sum(), aux), has_aux=True)(x)
+        for transform in (func.jacrev, func.jacfwd):
+            with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+                transform(lambda x, aux=aux: (x, aux), has_aux=True)(x)
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            func.vjp(lambda x, aux=aux: (x, aux), x, has_aux=True)
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            func.jvp(lambda x, aux=aux: (x, aux), (x,), (x,), has_aux=True)
+    assert func.grad(lambda x: (x.sum(), {"y": [2 * x]}), has_aux=True)(x)[1]["y"][0].tolist() == [2.0, 2.0]
+    for primals, tangents in (((1.0,), (x,)), ((x,), (1.0,)), (((x, x), 1), ((x, x), x))):
+        with pytest.raises(RuntimeError, match="to only contain Tensors, got <class '"):
+            func.jvp(torch.sin, primals, tangents)
+
+
 def test_compilers_take_functions_by_name(torch):
     def double(x):
         return 2 * x

@@ -923,3 +923,19 @@ def test_a_tensor_made_inside_may_be_written_and_returned_in_a_tuple(whole):
     assert part.tolist() == [5.0, 6.0] and tangent.tolist() == [10.0, 12.0]
     assert x["x"][0].tolist() == [[5.0, 6.0], [5.0, 6.0] if whole else [0.0, 0.0]]
     assert moved["x"][0].tolist() == [[10.0, 12.0], [10.0, 12.0] if whole else [0.0, 0.0]]
+
+
+def test_a_view_of_a_batch_written_with_tangents_tells_its_base():
+    """The tensor and its view belong to vmap, what is written into the view to jvp inside it."""
+
+    def f(x, y):
+        x = x.clone()
+        row = x[0]
+        row.copy_(y)
+        return row, x
+
+    x, y = tg.arange(12.0).reshape(3, 2, 2), -tg.arange(6.0).reshape(3, 2)
+    (row, whole), (row_t, whole_t) = vmap(lambda x, y: jvp(lambda v: f(x, v), (y,), (10.0 * y,)))(x, y)
+    assert row.tolist() == y.tolist() and row_t.tolist() == (10.0 * y).tolist()
+    assert whole.tolist() == tg.stack([y, x[:, 1]], 1).tolist()
+    assert whole_t.tolist() == tg.stack([10.0 * y, tg.zeros(3, 2)], 1).tolist()

@@ -141,7 +141,10 @@ class Level:
 
     def check_written(self) -> None:
         """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""
-        self.written = [w for w in self.written if w[0]() is not None]
+        before = -1
+        while before != len(self.written):  # what a view was before holds what it looks at
+            before = len(self.written)
+            self.written = [w for w in self.written if w[0]() is not None]
         if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
             raise self.captured_write()
 
@@ -283,6 +286,8 @@ def promote_in_place(t: Any, level: Level, write: bool) -> None:
         return
     level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
     up = level.wrap(relabelled(t, t._s), None)
+    if type(t._st) is LevelState:
+        up._st.base = t._st.base
     t._d, t._s, t._st = up._d, 0, up._st
 
 
