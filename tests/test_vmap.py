@@ -939,3 +939,11 @@ def test_a_view_of_a_batch_written_with_tangents_tells_its_base():
     assert row.tolist() == y.tolist() and row_t.tolist() == (10.0 * y).tolist()
     assert whole.tolist() == tg.stack([y, x[:, 1]], 1).tolist()
     assert whole_t.tolist() == tg.stack([10.0 * y, tg.zeros(3, 2)], 1).tolist()
+
+
+def test_shared_fills_draw_as_for_one_sample_in_row_major_order():
+    x = tg.ones(20, 3)
+    tg.manual_seed(0)
+    drawn = vmap(lambda t: t.normal_(), 1, randomness="same")(x)
+    tg.manual_seed(0)
+    assert drawn.tolist() == [tg.ones(20).normal_().tolist()] * 3

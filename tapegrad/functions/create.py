@@ -28,7 +28,7 @@ from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
-from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
+from .operands import SCALARS, as_constant, constant, filling, to_dtype
 from .shape import memory_order
 
 ALLOWED = "biufc"
@@ -673,7 +673,7 @@ def memory_of(t: Any) -> tuple[Any, list[Any]]:
     batches = [] if t._st is None else draws.batches_of(t)
     if batches and all([level.randomness == "different" for level in batches]):
         return bottom(t), batches
-    return form_of(t._d), []
+    return (t._d if isinstance(t._d, np.ndarray) else np.empty(t._d.shape, t._d.dtype)), []
 
 
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None, target: Any = None) -> Any:
