@@ -279,10 +279,37 @@ def linearized_tangent(index: int, got: Sequence[int], expected: Sequence[int]) 
     )
 
 
-def captured_write(transform: str) -> RuntimeError:
+def same_with_batched() -> RuntimeError:
     return RuntimeError(
-        f"{transform}: a tensor from outside the function was written in place with a value that depends on the transformed "
-        "arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
+        "Vmap does not currently support same randomness with a batched tensor input. The numbers drawn depend on a tensor "
+        "that differs between samples: use randomness='different', or draw numbers that do not and compute with them."
+    )
+
+
+INPLACE_OF_UNBATCHED = (
+    "inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+    "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a "
+    "vmap: "
+)
+DRAW_INTO_UNBATCHED = "Cannot ask for different inplace randomness on an unbatched tensor: "
+
+
+def captured_write(transform: str, why: str = "") -> RuntimeError:
+    return RuntimeError(
+        f"{transform}: {why}a tensor from outside the function was written in place with a value that depends on the "
+        "transformed arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
+    )
+
+
+def function_keyword(name: str, tensor_in_vmap: bool) -> Exception:
+    if tensor_in_vmap:
+        return NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+            f"autograd.Function. Got: {name}"
+        )
+    return TypeError(
+        f"forward() got an unexpected keyword argument '{name}': apply passes arguments by position, and forward takes this "
+        "one by keyword only"
     )
 
 

@@ -568,9 +568,55 @@ ROWS = [
     ("vmap supports boolean masks that select the same number of elements in every sample",
      "print(L.func.vmap(lambda x, m: x[m])(L.ones(2, 2), L.eye(2) > 0).tolist())",
      "[[1.0], [1.0]]", "RuntimeError: vmap: We do not support batching operators that can support dynamic shape."),
-    ("vmap with randomness=\"same\" draws with per-sample probabilities",
-     "print(L.func.vmap(L.bernoulli, randomness='same')(L.eye(2)).tolist())",
-     "[[1.0, 0.0], [0.0, 1.0]]", "RuntimeError: Vmap does not currently support same randomness with a batched tensor input."),
+    ("inside func.grad, a tensor from outside can be written",
+     "c = L.zeros(2)\ndef f(x): c.copy_(x); return (x * c).sum()\n"
+     "print(L.func.grad(f)(L.tensor([1., 2.])).tolist(), c.tolist())",
+     "[2.0, 4.0] [1.0, 2.0]",
+     "RuntimeError: During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
+     "in-place operation"),
+    ("functions under func's transforms can have hooks on saved tensors",
+     "with L.autograd.graph.save_on_cpu(): print(L.func.grad(lambda x: x.exp().sum())(L.zeros(2)).tolist())",
+     "[1.0, 1.0]",
+     "RuntimeError: torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks."),
+    ("requires_grad_(), retain_grad() and autograd.functional work inside func's transforms",
+     "f = lambda x: L.autograd.functional.vjp(lambda v: v.sin().sum(), x.requires_grad_())[1]\n"
+     "print(L.func.vmap(f)(L.zeros(2, 1)).tolist())",
+     "[[1.0], [1.0]]",
+     "RuntimeError: You are attempting to call Tensor.requires_grad_() (or perhaps using "
+     "torch.autograd.functional.* APIs)"),
+    ("func's transforms accept Functions whose forward has ctx",
+     "class F(L.autograd.Function):\n    @staticmethod\n    def forward(ctx, x): return 2 * x\n    @staticmethod\n"
+     "    def backward(ctx, g): return 2 * g\n"
+     "print(L.func.grad(F.apply)(L.tensor(3.)).item(), L.func.vmap(F.apply)(L.ones(2)).tolist())",
+     "2.0 [2.0, 2.0]",
+     "RuntimeError: In order to use an autograd.Function with functorch transforms"),
+    ("vmap runs a Function that has no vmap rule",
+     "class F(L.autograd.Function):\n    @staticmethod\n    def forward(x): return 2 * x\n    @staticmethod\n"
+     "    def setup_context(ctx, inputs, output): pass\nprint(L.func.vmap(F.apply)(L.ones(2)).tolist())",
+     "[2.0, 2.0]",
+     "RuntimeError: You tried to vmap over F, but it does not have vmap support."),
+    ("the batch stands in front in what the vmap staticmethod of a Function is given",
+     "class F(L.autograd.Function):\n    @staticmethod\n    def forward(x): return x\n    @staticmethod\n"
+     "    def setup_context(ctx, inputs, output): pass\n    @staticmethod\n"
+     "    def vmap(info, in_dims, x): print(in_dims, tuple(x.shape)); return x, in_dims[0]\n"
+     "L.func.vmap(F.apply, in_dims=1)(L.ones(2, 3))",
+     "(0,) (3, 2)",
+     "(1,) (2, 3)"),
+    ("vmap runs one sample after the other where values are read",
+     "print(L.func.vmap(lambda x: x if x > 0 else x * x.item())(L.tensor([-2., 3.])).tolist())",
+     "[4.0, 3.0]\n"
+     "UserWarning: vmap: this line asks for the value of a single sample, so the function ran for one sample "
+     "after the other, which is slow. Where the value decides what is computed, tg.where(condition, a, b) "
+     "keeps it batched.",
+     "RuntimeError: vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow."),
+    ("vmap writes into out=",
+     "y = L.zeros(2); print(L.func.vmap(lambda x, y: L.exp(x, out=y))(L.zeros(2), y).tolist(), y.tolist())",
+     "[1.0, 1.0] [1.0, 1.0]",
+     "RuntimeError: Batching rule not implemented for aten::exp.out"),
+    ("tensors inside func's transforms print their values",
+     "L.func.grad(lambda x: (print(x), x.sum())[1])(L.zeros(1))",
+     "tensor([0.], requires_grad=True)",
+     "GradTrackingTensor(lvl=1, value=\n    tensor([0.])\n)"),
     ("vmap can fill a tensor created inside with per-sample random numbers",
      "print(L.func.vmap(lambda x: L.zeros(2).uniform_() + x, randomness='different')(L.zeros(2)).shape)",
      "torch.Size([2, 2])", "RuntimeError: vmap: Cannot ask for different inplace randomness on an unbatched tensor."),

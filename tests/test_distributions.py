@@ -739,9 +739,23 @@ def test_a_bad_sample_in_a_batch_is_found():
         vmap(lambda s: D.Normal(t(0.0), s).log_prob(t(0.0)))(t([1.0, -1.0, 2.0]))
 
 
+DRAWN_FROM_PARAMETERS = [
+    lambda p: D.Bernoulli(p), lambda p: D.Categorical(tg.stack([p, 1 - p])),
+    lambda p: D.OneHotCategorical(tg.stack([p, 1 - p])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", DRAWN_FROM_PARAMETERS)
+def test_batched_parameters_of_draws(make):
+    p = t([0.2, 0.5, 0.9])
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        vmap(lambda v: make(v).sample((4,)), randomness="same")(p)
+    equal = vmap(lambda v: make(0 * v + 0.5).sample((40,)), randomness="different")(p)
+    assert not bool((equal[0] == equal[1]).all())
+
+
 @pytest.mark.parametrize("make", [
-    lambda p: D.Normal(p, 1.0), lambda p: D.Bernoulli(p), lambda p: D.Geometric(p), lambda p: D.ContinuousBernoulli(p),
-    lambda p: D.Categorical(tg.stack([p, 1 - p])), lambda p: D.OneHotCategorical(tg.stack([p, 1 - p])),
+    lambda p: D.Normal(p, 1.0), lambda p: D.Geometric(p), lambda p: D.ContinuousBernoulli(p),
     lambda p: D.RelaxedBernoulli(t(0.5), p), lambda p: D.Gumbel(p, p), lambda p: D.HalfCauchy(p), lambda p: D.Pareto(p, p),
     lambda p: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), D.Laplace(tg.stack([p, -p]), 1.0)),
 ])  # fmt: skip

@@ -703,11 +703,15 @@ def test_nodes_of_trees(torch):
     assert pytree._get_node_type((1,)) is tuple
 
 
+@pytest.mark.filterwarnings("ignore:We've integrated functorch into PyTorch")
 def test_torch_brings_functorch(torch):
     from functorch import combine_state_for_ensemble, grad, make_functional, make_functional_with_buffers, vmap
 
     nn = torch.nn
-    assert vmap is torch.func.vmap and grad is torch.func.grad
+    with pytest.warns(FutureWarning, match=r"Please use `torch.vmap` instead"):
+        assert vmap(torch.sin)(torch.zeros(2)).tolist() == [0.0, 0.0]
+    with pytest.warns(FutureWarning, match=r"`functorch.grad` is deprecated .* Please use `torch.func.grad` instead"):
+        assert grad(torch.sin)(torch.zeros(())).item() == 1.0
     x = torch.ones(2, 3)
     model = nn.Linear(3, 2)
     f, params = make_functional(model)
@@ -722,11 +726,36 @@ def test_torch_brings_functorch(torch):
     both = vmap(f, in_dims=(0, 0, None))(params, buffers, x)
     assert torch.allclose(both, torch.stack([m(x) for m in models]))
     import functorch
+    from functorch.experimental import chunk_vmap, replace_all_batch_norm_modules_
 
+    sizes = []
+    tripled = chunk_vmap(lambda x: (sizes.append(1), 3 * x)[1], in_dims=1, out_dims=1, chunks=2)(x)
+    assert torch.equal(tripled, 3 * x) and len(sizes) == 2
+    assert replace_all_batch_norm_modules_(models[0])[1].running_mean is None
     with pytest.raises(NotImplementedError, match="functorch.make_fx: tapegrad has no graphs of programs"):
         functorch.make_fx(f)
     with pytest.raises(ValueError, match="not for 'functorch'"):
         compat.install("functorch")
+
+
+def test_transforms_take_and_give_tensors_alone(torch):
+    func = torch.func
+    x = torch.ones(2)
+    for aux in (1, "abc", [x, 1.0]):
+        for transform in (func.grad, func.grad_and_value):
+            with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+                transform(lambda x, aux=aux: (x.sum(), aux), has_aux=True)(x)
+        for transform in (func.jacrev, func.jacfwd):
+            with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+                transform(lambda x, aux=aux: (x, aux), has_aux=True)(x)
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            func.vjp(lambda x, aux=aux: (x, aux), x, has_aux=True)
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            func.jvp(lambda x, aux=aux: (x, aux), (x,), (x,), has_aux=True)
+    assert func.grad(lambda x: (x.sum(), {"y": [2 * x]}), has_aux=True)(x)[1]["y"][0].tolist() == [2.0, 2.0]
+    for primals, tangents in (((1.0,), (x,)), ((x,), (1.0,)), (((x, x), 1), ((x, x), x))):
+        with pytest.raises(RuntimeError, match="to only contain Tensors, got <class '"):
+            func.jvp(torch.sin, primals, tangents)
 
 
 def test_compilers_take_functions_by_name(torch):

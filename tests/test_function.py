@@ -1822,3 +1822,41 @@ def test_outputs_keep_the_class_of_a_subclass():
     assert type(y) is Marked and type(Same.apply(x.detach())) is Marked
     y.sum().backward()
     assert x.grad.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("places", [(0,), [0], (0, 0), (None,)])
+def test_out_dims_that_do_not_fit_the_output(places):
+    class Doubled(Function):
+        @staticmethod
+        def forward(x):
+            return 2.0 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output): ...
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return 2.0 * x, places
+
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        func.vmap(Doubled.apply)(tg.ones(2, 3))
+
+
+def test_arguments_by_keyword_only():
+    """As PyTorch refuses them; they were dropped."""
+
+    class Sum(Function):
+        @staticmethod
+        def forward(ctx, x, *, y=2.0):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = tg.ones(2, requires_grad=True)
+    assert Sum.apply(x).tolist() == [3.0, 3.0]
+    with pytest.raises(TypeError, match=r"forward\(\) got an unexpected keyword argument 'y'"):
+        Sum.apply(x, y=3.0)
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        func.vmap(lambda v: Sum.apply(v, y=x))(x)

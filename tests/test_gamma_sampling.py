@@ -208,7 +208,7 @@ def test_under_transforms():
     rows = tg.func.vmap(tg._sample_dirichlet, randomness="different")(shapes)
     tg.manual_seed(5)
     np.testing.assert_array_equal(rows.numpy(), tg._sample_dirichlet(shapes).numpy())
-    same = tg.func.vmap(tg._standard_gamma, randomness="same")(tg.ones(3, 2))
+    same = tg.func.vmap(lambda a, _: tg._standard_gamma(a), randomness="same", in_dims=(None, 0))(tg.ones(2), shapes)
     assert (same == same[0]).all()
     with pytest.raises(RuntimeError, match="randomness"):
         tg.func.vmap(tg._standard_gamma)(shapes)

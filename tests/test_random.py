@@ -414,3 +414,13 @@ def test_bernoulli_of_one_probability():
     drawn = tg.bernoulli(x, 0.25)
     assert drawn.shape == x.shape and drawn.dtype is tg.float64 and 200 < drawn.sum() < 300
     assert tg.bernoulli(x, 0.0).sum() == 0 and tg.bernoulli(x, p=1).sum() == 1000
+
+
+def test_multinomial_of_expanded_weights():
+    """As PyTorch: the numbers of the tensor in row-major order."""
+    weights = tg.arange(1.0, 7.0)
+    tg.manual_seed(0)
+    drawn = tg.multinomial(weights.expand(4, 6), 3)
+    tg.manual_seed(0)
+    assert drawn.tolist() == tg.multinomial(weights.expand(4, 6).clone(), 3).tolist()
+    assert drawn.tolist() == [[2, 4, 5], [5, 3, 4], [5, 4, 3], [4, 2, 5]]

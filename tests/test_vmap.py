@@ -211,11 +211,21 @@ DRAWS = {
     "exponential_": lambda t: tg.zeros(2).exponential_(),
     "random_": lambda t: tg.zeros(2, dtype=LONG).random_(),
     "dropout": lambda t: F.dropout(tg.ones(64) + t[0]),
+    "complex": lambda t: tg.randn(2, dtype=tg.complex128) + t,
+    "bernoulli": lambda t: t[0] + tg.bernoulli(tg.full((64,), 0.5)),
+    "poisson": lambda t: t + tg.poisson(tg.full((2,), 1e6)),
+    "normal": lambda t: t + tg.normal(tg.zeros(2), tg.ones(2)),
+}
+FROM_VALUES = {  # of which samples differ
     "bernoulli": lambda t: tg.bernoulli(t[0] + tg.full((64,), 0.5)),
+    "bernoulli_": lambda t: tg.zeros(64).bernoulli_(t[0] + tg.full((64,), 0.5)),
     "poisson": lambda t: tg.poisson(t + tg.full((2,), 1e6)),
     "multinomial": lambda t: tg.multinomial(t[0] + tg.ones(4, 64), 2),
-    "normal": lambda t: tg.normal(t, tg.ones(2)),
-    "complex": lambda t: tg.randn(2, dtype=tg.complex128) + t,
+    "mean": lambda t: tg.normal(t, tg.ones(2)),
+    "deviation": lambda t: tg.normal(tg.zeros(2), t.exp()),
+    "gamma": lambda t: tg._standard_gamma(t + 1.0),
+    "dirichlet": lambda t: tg._sample_dirichlet(t + 1.0),
+    "binomial": lambda t: tg.binomial(tg.full((64,), 9.0), t[0] + 0.5),
     "rrelu": lambda t: F.rrelu(t - 1.0, training=True),
 }
 REFUSED = (
@@ -242,6 +252,39 @@ def test_draws(name):
     assert len({str(row.tolist()) for row in own}) == N
 
 
+@pytest.mark.parametrize("name", FROM_VALUES)
+def test_draws_from_values(name):
+    f = FROM_VALUES[name]
+    with pytest.raises(RuntimeError) as e:
+        vmap(f)(T)
+    assert str(e.value) == REFUSED
+    with pytest.raises(RuntimeError, match="Vmap does not currently support same randomness with a batched tensor input"):
+        vmap(f, randomness="same")(T)
+    own = vmap(f, randomness="different")(T)
+    assert len({str(row.tolist()) for row in own}) == N
+
+
+def test_fills_of_one_tensor_for_all_samples():
+    """Refused if the tensor is the caller's; one made inside becomes a batch."""
+    for fill in (lambda t: t.uniform_(), lambda t: t.bernoulli_(tg.full((2,), 0.5)), lambda t: t.random_(9)):
+        with pytest.raises(RuntimeError, match="vmap: Cannot ask for different inplace randomness on an unbatched tensor"):
+            vmap(lambda t, _: fill(t), (None, 0), randomness="different")(tg.zeros(2), T)
+    with pytest.raises(RuntimeError, match="`other` in extra_args that has more elements than `self`"):
+        vmap(lambda t, p: t.bernoulli_(p), (None, 0), randomness="different")(tg.zeros(2), T)
+
+
+def test_fills_from_values_follow_the_memory_of_the_batch():
+    """As PyTorch: the numbers of one call on the batch."""
+    p = tg.full((3, 4), 0.5)
+    for in_dim in (0, 1):
+        x = tg.zeros(3, 4)
+        tg.manual_seed(0)
+        got = vmap(lambda t, p: t.bernoulli_(p), in_dim, randomness="different")(x, p)
+        tg.manual_seed(0)
+        whole = tg.zeros(3, 4).movedim(in_dim, 0)
+        assert got.tolist() == whole.bernoulli_(p.movedim(in_dim, 0)).tolist() == x.movedim(in_dim, 0).tolist()
+
+
 def test_one_draw_for_the_batch():
     """As PyTorch: the numbers of a draw of the batch's shape."""
     tg.manual_seed(0)
@@ -261,12 +304,13 @@ def test_one_draw_for_the_batch():
 def test_probabilities_of_samples():
     """Draws that depend on values: 0 and 1 decide, whatever is shared."""
     p = tg.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    for randomness in ("same", "different"):
-        assert vmap(tg.bernoulli, randomness=randomness)(p).tolist() == p.tolist()
-        assert vmap(lambda q: tg.zeros(2).bernoulli_(q), randomness=randomness)(p).tolist() == p.tolist()
-        assert vmap(vmap(tg.bernoulli, randomness="same"), randomness=randomness)(p).tolist() == p.tolist()
-        picked = vmap(lambda q: tg.multinomial(q, 1), randomness=randomness)(p[:2])
-        assert picked.tolist() == [[1], [0]]
+    drawn = {"randomness": "different"}
+    assert vmap(tg.bernoulli, **drawn)(p).tolist() == p.tolist()
+    assert vmap(lambda q: tg.zeros(2).bernoulli_(q), **drawn)(p).tolist() == p.tolist()
+    assert vmap(vmap(tg.bernoulli, **drawn), **drawn)(p).tolist() == p.tolist()
+    shared = vmap(lambda _: vmap(tg.bernoulli, **drawn)(p), randomness="same")(T)
+    assert shared.tolist() == [p.tolist()] * N
+    assert vmap(lambda q: tg.multinomial(q, 1), **drawn)(p[:2]).tolist() == [[1], [0]]
 
 
 def test_draws_in_a_generator_of_the_user():
@@ -774,3 +818,132 @@ def test_draws_outside_vmap_follow_the_memory():
     weights = tg.tensor([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
     tg.manual_seed(0)
     assert tg.multinomial(weights.t(), 1).tolist() == [[1], [2], [1], [2]]
+
+
+# ------------------------------------------------------------------------------------------------------- shared memory
+
+X = tg.arange(24.0).reshape(3, 2, 4)
+LOOKS = {
+    "argument": lambda x: x,
+    "transpose": lambda x: x.mT,
+    "row": lambda x: x[0],
+    "slice": lambda x: x[:, 1::2],
+    "expand": lambda x: x.expand(2, 2, 4)[0],
+    "reshape": lambda x: x.reshape(2, 2, 2),
+    "squeeze": lambda x: x.unsqueeze(0).squeeze(0),
+    "diagonal": lambda x: x.diagonal(),
+    "permute": lambda x: x.permute(1, 0),
+    "split": lambda x: x.split(1)[1],
+    "unbind": lambda x: x.unbind(0)[1],
+    "detached": lambda x: x.detach()[0],
+    "inner": lambda x: vmap(lambda r: r[1:])(x),
+    "inner columns": lambda x: vmap(lambda r: r[:1], in_dims=1)(x),
+}
+COPIES = {
+    "clone": lambda x: x.clone(),
+    "product": lambda x: x * 1.0,
+    "flip": lambda x: x.flip(0),
+    "columns in order": lambda x: x.mT.contiguous(),
+    "reshaped columns": lambda x: x.mT.reshape(-1),
+}
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("name", [*LOOKS, *COPIES])
+def test_outputs_share_memory_as_without_vmap(name, dims):
+    source, destination = dims
+    x = X.clone().movedim(0, source).contiguous()
+    f = LOOKS.get(name) or COPIES[name]
+    out = vmap(f, source, destination)(x)
+    written = out.clone() - 1.0
+    out.fill_(-1.0)
+    rows = [row.clone() for row in X]
+    for row in rows:
+        f(row).fill_(-1.0)
+    assert x.movedim(source, 0).tolist() == tg.stack(rows).tolist()
+    assert (written + 1.0).tolist() == tg.stack([f(row) for row in X], destination).tolist()
+
+
+def test_the_argument_itself_is_returned():
+    x = X.clone()
+    assert vmap(lambda t: t.mul_(2.0))(x) is x and x.tolist() == (2.0 * X).tolist()
+    assert vmap(vmap(lambda t: t.neg_()))(x) is x
+    assert vmap(lambda t: t, 1, 1)(x) is x and vmap(lambda t: t, 0, 1)(x)._base is x
+
+
+def test_a_shared_output_keeps_its_history():
+    x = X.clone().requires_grad_()
+
+    def f(t):
+        with tg.no_grad():
+            quiet = t[1]
+        return t[0], quiet, t.detach()
+
+    row, quiet, detached = vmap(f)(x)
+    assert (row.requires_grad, quiet.requires_grad, detached.requires_grad) == (True, False, False)
+    (g,) = tg.autograd.grad((row * row).sum(), x)
+    assert g[:, 0].tolist() == (2.0 * X[:, 0]).tolist() and not g[:, 1].any()
+
+
+def test_one_value_written_into_all_samples():
+    y = tg.zeros(3, 2)
+    vmap(tg.Tensor.copy_, (1, None))(y, tg.tensor([1.0, 2.0, 3.0]))
+    assert y.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    assert vmap(lambda t, v: t.fill_(v), (1, None))(y, tg.tensor(4.0)).tolist() == [[4.0] * 3] * 2
+    assert y.tolist() == [[4.0, 4.0]] * 3
+
+
+def test_strides_of_a_sample_are_those_in_the_batch():
+    def seen(t):
+        steps.append((t.stride(), t.is_contiguous()))
+        return t
+
+    steps = []
+    for in_dim in (0, 1, 2):
+        vmap(seen, in_dim)(tg.ones(2, 3, 4))
+    vmap(vmap(seen, 1))(tg.ones(2, 3, 4))
+    vmap(seen)(tg.ones(2, 0, 3))
+    assert steps == [((4, 1), True), ((12, 1), False), ((12, 4), False), ((4,), False), ((3, 1), True)]
+    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size and stride"):
+        vmap(lambda t: t.view(8), 1)(tg.ones(2, 3, 4))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_tensor_made_inside_may_be_written_and_returned_in_a_tuple(whole):
+    def f(x, y):
+        x = x.clone()
+        part = x[0]
+        (x if whole else part).copy_(y)
+        return part, {"x": [x]}
+
+    values = tg.tensor([5.0, 6.0])
+    got = vmap(f, (None, 0))(tg.zeros(2, 2), X[:2, 0, :2])
+    assert got[0].tolist() == X[:2, 0, :2].tolist()
+    (part, x), (tangent, moved) = jvp(lambda y: f(tg.zeros(2, 2), y), (values,), (2.0 * values,))
+    assert part.tolist() == [5.0, 6.0] and tangent.tolist() == [10.0, 12.0]
+    assert x["x"][0].tolist() == [[5.0, 6.0], [5.0, 6.0] if whole else [0.0, 0.0]]
+    assert moved["x"][0].tolist() == [[10.0, 12.0], [10.0, 12.0] if whole else [0.0, 0.0]]
+
+
+def test_a_view_of_a_batch_written_with_tangents_tells_its_base():
+    """The tensor and its view belong to vmap, what is written into the view to jvp inside it."""
+
+    def f(x, y):
+        x = x.clone()
+        row = x[0]
+        row.copy_(y)
+        return row, x
+
+    x, y = tg.arange(12.0).reshape(3, 2, 2), -tg.arange(6.0).reshape(3, 2)
+    (row, whole), (row_t, whole_t) = vmap(lambda x, y: jvp(lambda v: f(x, v), (y,), (10.0 * y,)))(x, y)
+    assert row.tolist() == y.tolist() and row_t.tolist() == (10.0 * y).tolist()
+    assert whole.tolist() == tg.stack([y, x[:, 1]], 1).tolist()
+    assert whole_t.tolist() == tg.stack([10.0 * y, tg.zeros(3, 2)], 1).tolist()
+
+
+def test_shared_fills_draw_as_for_one_sample_in_row_major_order():
+    x = tg.ones(20, 3)
+    tg.manual_seed(0)
+    drawn = vmap(lambda t: t.normal_(), 1, randomness="same")(x)
+    tg.manual_seed(0)
+    assert drawn.tolist() == [tg.ones(20).normal_().tolist()] * 3

@@ -604,11 +604,13 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
         )
     call.result, places = result
     outputs = call.result if type(call.result) is tuple else (call.result,)
-    out_dims = places if isinstance(places, tuple | list) else (places,) * len(outputs)
-    if len(out_dims) != len(outputs):
+    several = isinstance(places, tuple | list)
+    out_dims = places if several else (places,) * len(outputs)
+    if several and (type(places) is not type(call.result) or len(out_dims) != len(outputs)):
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-            f"out_dims={places} of {call.cls.__name__} to have a dim for each of its {len(outputs)} outputs."
+            f"out_dims={places} of {call.cls.__name__} to have the structure of the output: one dim, or a tuple of them "
+            f"for a tuple of {len(outputs)}."
         )
     pairs: list[tuple[Any, Any]] = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
     call.shared = {i for i, (_, dim) in enumerate(pairs) if dim is None}
@@ -788,8 +790,16 @@ def backward_of(cls: Any) -> Callable[..., Any]:
 
 
 def bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of forward by position, keywords and (where it takes no ctx) defaults included."""
+    """All arguments of forward by position, keywords and (where it takes no ctx) defaults included.
+
+    Raises:
+        TypeError: a parameter that forward takes by keyword only is given.
+        NotImplementedError: a tensor is given for one inside vmap.
+    """
     signature = inspect.signature(cls.forward)
+    for name in kwargs:
+        if (parameter := signature.parameters.get(name)) is not None and parameter.kind is parameter.KEYWORD_ONLY:
+            raise errors.function_keyword(name, isinstance(LEVEL.get(), Batch) and isinstance(kwargs[name], Box))
     given = signature.bind(*args, **kwargs) if separate(cls) else signature.bind(None, *args, **kwargs)
     if separate(cls):
         given.apply_defaults()

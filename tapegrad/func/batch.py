@@ -11,12 +11,16 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .. import errors
+from ..core import alias
+from ..core.op import TABLE, Op
 from ..core.record import Box
+from ..core.state import is_recording, restore_recording, set_recording
 from ..functions import shape
 from ..functions.joining import cat, stack
 from ..levels.draws import SampleLoop
-from ..levels.level import write_back
+from ..levels.level import DETACH, LevelState, write_back
 from ..levels.vmap import Batch, NeedLoop
+from ..table.batching import Lifted
 from . import tree
 from .reverse import common_class, converted, operand_of
 
@@ -87,7 +91,11 @@ def vmap(
             columns = zip(*[p[0] for p in parts], strict=True)
             outs = [c[0] if d is None else cat(list(c)) for c, d in zip(columns, places, strict=True)]
         cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
-        outs = [converted(y if d is None else moved(y, 0, d), cls) for y, d in zip(outs, places, strict=True)]
+        given = {(id(x), d): leaf for x, d, leaf in zip(fronts, dims, leaves, strict=True) if isinstance(leaf, Box)}
+        outs = [
+            given[id(y), d] if (id(y), d) in given else converted(y if d is None else moved(y, 0, d), cls)
+            for y, d in zip(outs, places, strict=True)
+        ]
         return tree.unflatten(out_spec, outs)
 
     return mapped
@@ -148,11 +156,13 @@ def run_batch(
             outs, out_spec = tree.flatten(result)
             places = spread_out(out_dims, result, out_spec, name)
             del result
+            origins = [None if d is None else origin(y, lifted, batched) for y, d in zip(outs, places, strict=True)]
             outs = [stacked(level, y, d, name) for y, d in zip(outs, places, strict=True)]
             writes = level.writes(leaves, lifted)
             del lifted
             level.check_written()
         write_back(writes)
+        outs = [y if o is None else on_memory_of(leaves[o[0]], o[1], n, y) for y, o in zip(outs, origins, strict=True)]
         return outs, out_spec, places
     except NeedLoop as signal:
         if signal.level is not level:
@@ -167,6 +177,39 @@ def run_batch(
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
         return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
+
+
+def origin(y: Any, lifted: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
+    """Which batched argument an output is or looks at, and through which views; None if it looks at none."""
+    views: list[Any] = []
+    while isinstance(y, Box) and type(y._st) is LevelState and y._st.base is not None:
+        y, op, params, _ = y._st.base
+        views.append((op, params))
+    i = next((i for i, x in enumerate(lifted) if x is y and batched[i]), None)
+    return None if i is None or not all([isinstance(op, Op) or op is DETACH for op, _ in views]) else (i, views[::-1])
+
+
+def on_memory_of(x: Any, views: list[Any], n: int, y: Any) -> Any:
+    """An output, batch dimension first, as a view of the argument at which it looks: a write into one shows in the other."""
+    previous = set_recording(is_recording() and has_history(y))
+    try:
+        for op, params in views:
+            if op is DETACH:
+                x = alias.detached(x)
+                continue
+            steps = op.batch.steps(n, x._d.shape[1:], params) if isinstance(op.batch, Lifted) else [(None, params)]
+            for name, own in steps:
+                x = alias.view(x, op if name is None else TABLE[name], *own)
+        return x
+    finally:
+        restore_recording(previous)
+
+
+def has_history(t: Any) -> bool:
+    """Whether a tensor, or one below it, depends on what requires grad."""
+    while not t._s and type(t._st) is LevelState:
+        t = t._st.primal
+    return bool(t._s)
 
 
 def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:

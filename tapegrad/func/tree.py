@@ -19,7 +19,11 @@ LEAF_TYPES = (Box, np.ndarray, np.generic, float, complex)
 
 
 class Spec:
-    """The structure of a tree: the container's type, keys and children; a leaf has no children and no type."""
+    """The structure of a tree: the container's type, keys and children; a leaf has no children and no type.
+
+    Attributes:
+        like: what a container is copied from that its type and keys do not make; it holds no leaf of the tree.
+    """
 
     __slots__ = ("children", "cls", "keys", "like")
 
@@ -81,7 +85,25 @@ def _flatten(tree: Any, leaves: list[Any]) -> Spec:
         leaves.append(tree)
         return LEAF
     keys, children = found
-    return Spec(type(tree), keys, [_flatten(c, leaves) for c in children], tree)
+    return Spec(type(tree), keys, [_flatten(c, leaves) for c in children], emptied(tree, keys))
+
+
+def emptied(tree: Any, keys: Any) -> Any:
+    """A copy of a container with None for its children; None for one that its type and keys make."""
+    if tree is None or isinstance(tree, tuple | list) or type(tree) is dict:
+        return None
+    return filled(tree, keys, [None] * len(keys))
+
+
+def filled(like: Any, keys: Any, children: list[Any]) -> Any:
+    """A copy of a dict or dataclass with other children."""
+    result = copy.copy(like)
+    for key, child in zip(keys, children, strict=True):
+        if isinstance(like, dict):
+            result[key] = child
+        else:
+            object.__setattr__(result, key, child)
+    return result
 
 
 def unflatten(spec: Spec, leaves: list[Any]) -> Any:
@@ -93,22 +115,14 @@ def _unflatten(spec: Spec, leaves: Iterator[Any]) -> Any:
     if spec.cls is None:
         return next(leaves)
     children = [_unflatten(c, leaves) for c in spec.children]
-    cls, like = spec.cls, spec.like
-    if like is None:
+    cls = spec.cls
+    if cls is type(None):
         return None
-    if isinstance(like, tuple):
+    if issubclass(cls, tuple):
         return cls(*children) if hasattr(cls, "_fields") else cls(children)
-    if isinstance(like, list):
+    if issubclass(cls, list):
         return cls(children)
-    if isinstance(like, dict) and cls is dict:
-        return dict(zip(spec.keys, children, strict=True))
-    result = copy.copy(like)
-    for key, child in zip(spec.keys, children, strict=True):
-        if isinstance(like, dict):
-            result[key] = child
-        else:
-            object.__setattr__(result, key, child)
-    return result
+    return dict(zip(spec.keys, children, strict=True)) if cls is dict else filled(spec.like, spec.keys, children)
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -28,7 +28,7 @@ from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
-from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
+from .operands import SCALARS, as_constant, constant, filling, to_dtype
 from .shape import memory_order
 
 ALLOWED = "biufc"
@@ -673,7 +673,7 @@ def memory_of(t: Any) -> tuple[Any, list[Any]]:
     batches = [] if t._st is None else draws.batches_of(t)
     if batches and all([level.randomness == "different" for level in batches]):
         return bottom(t), batches
-    return form_of(t._d), []
+    return (t._d if isinstance(t._d, np.ndarray) else np.empty(t._d.shape, t._d.dtype)), []
 
 
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None, target: Any = None) -> Any:
@@ -687,7 +687,10 @@ def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = Non
     full = (*[level.size for level in levels], *shape)
     if levels and target is not None:
         form, batches = memory_of(target)
-        make = permuted(make, memory_order(form)) if batches == levels else make
+        if batches == levels:
+            make = permuted(make, memory_order(form))
+        else:
+            levels[-1].fills = True
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
     return wrapped_at(array, levels)
@@ -698,11 +701,12 @@ def permuted(make: Callable[..., Any], order: tuple[int, ...]) -> Callable[..., 
     return lambda g, full: make(g, tuple([full[d] for d in order])).transpose(np.argsort(order))
 
 
-def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
-    """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
+def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None, target: Any = None) -> Any:
+    """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor; for `target` see `drawn`."""
     g = generator_of(generator)
     shape = shape_of(x)
-    own, different = draws.batches_of(x), draws.register_draw(g) if draws.inside() else []
+    different = draws.register_draw(g) if draws.inside() else []
+    own = draws.differing(x)
     levels = sorted({*own, *different}, key=lambda level: level.id)
     reads(x, "random numbers that depend on values")
     values = values_of(x)
@@ -713,6 +717,14 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     sizes = [level.size for level in levels]
     array = values.reshape(*[level.size if level in own else 1 for level in levels], *shape)
     array = np.broadcast_to(array, (*sizes, *shape))
+    if target is not None:
+        form, batches = memory_of(target)
+        if batches == levels:
+            own_order = memory_order(form)
+            drawn = make(g, np.array(array.transpose(own_order), order="C")).transpose(np.argsort(own_order))
+            return wrapped_at(arrays.beside(drawn, bottom(x)), levels)
+        if not own:
+            levels[-1].fills = True
     order = sorted(builtins.range(len(levels)), key=lambda k: levels[k] in different)
     shared = len(levels) - len(different)
     array = array.transpose(*order, *builtins.range(len(levels), array.ndim))
@@ -852,6 +864,8 @@ def normal(
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
+    for v in tensors:
+        draws.differing(v)
     if isinstance(std, Box) and std._d.dtype.kind == "c":
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if isinstance(std, Box) and (values_of(std) < 0).any():

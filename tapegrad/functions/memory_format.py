@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,11 @@ def in_channels_last(t: Any, node: str = "CloneBackward0") -> Any:
     return set_grad_fn_name(node, TABLE["permute"].call(copy, (0, rank - 1, *range(1, rank - 1))))
 
 
+def check_rank(shape: Sequence[int], rank: int, memory_format: Any) -> None:
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
+
+
 def with_format(t: Any, memory_format: Any) -> Any:
     """The tensor in a memory format: itself if it is in it, or if the format has no order of its own.
 
@@ -49,8 +55,7 @@ def with_format(t: Any, memory_format: Any) -> Any:
     rank = rank_of(memory_format)
     if rank is None or type(t._d) is not np.ndarray or has_level(t):
         return t
-    if t._d.ndim != rank:
-        raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
+    check_rank(t._d.shape, rank, memory_format)
     return t if np.moveaxis(t._d, 1, -1).flags.c_contiguous else in_channels_last(t)
 
 

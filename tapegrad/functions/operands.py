@@ -118,7 +118,7 @@ def as_constant(a: Any) -> Any:
 
 def form_of(a: Any) -> Any:
     """An array of the shape and dtype of a tensor's, where only these count: one sample in vmap has no values."""
-    return a if isinstance(a, np.ndarray) else np.empty(a.shape, a.dtype)
+    return a if isinstance(a, np.ndarray) else a.form() if hasattr(a, "form") else np.empty(a.shape, a.dtype)
 
 
 def beside(value: Any, x: Any) -> Any:

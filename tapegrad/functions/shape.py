@@ -24,7 +24,7 @@ from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
 from . import shared_views
 from .arguments import dim_within, given, numpy_names, sizes, with_grad_fn_name, with_out
-from .memory_format import in_channels_last, is_row_major, rank_of
+from .memory_format import check_rank, in_channels_last, is_row_major, rank_of
 from .operands import form_of, tensor, to_dtype
 
 
@@ -666,7 +666,8 @@ def flipud(input: Any) -> Any:
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A recorded copy."""
-    if rank_of(memory_format) is not None:
+    if (rank := rank_of(memory_format)) is not None:
+        check_rank(shape_of(tensor(input)), rank, memory_format)
         return in_channels_last(tensor(input))
     if is_row_major(memory_format):
         return TABLE["contiguous"].call(tensor(input))

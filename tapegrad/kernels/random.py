@@ -893,7 +893,7 @@ class Generator:
             rows = self._multinomial_replacing(np.atleast_2d(wide), num_samples)
             return rows.reshape(*weights.shape[:-1], num_samples)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            turned = weights.ndim == 2 and weights.strides[0] < weights.strides[1]
+            turned = weights.ndim == 2 and 0 < weights.strides[0] < weights.strides[1]
             q = self.exponential(weights.shape[::-1], dt).T if turned else self.exponential(weights.shape, dt)
             scores = (weights / q).astype(np.float64)
         order: Array

@@ -75,6 +75,18 @@ def refuse(randomness: str) -> None:
         raise errors.random_in_vmap()
 
 
+def differing(t: Any) -> list[Batch]:
+    """The vmaps whose samples give a tensor different values, as `batches_of`, for numbers that depend on these.
+
+    Raises:
+        RuntimeError: one of them has randomness="same".
+    """
+    batches = batches_of(t)
+    if any([level.randomness == "same" for level in batches]):
+        raise errors.same_with_batched()
+    return batches
+
+
 def batches_of(t: Any) -> list[Batch]:
     """The vmaps whose samples give a tensor different values, from the outermost on."""
     found = []

@@ -144,9 +144,16 @@ class Level:
 
     def check_written(self) -> None:
         """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""
-        self.written = [w for w in self.written if w[0]() is not None]
+        before = -1
+        while before != len(self.written):  # what a view was before holds what it looks at
+            before = len(self.written)
+            self.written = [w for w in self.written if w[0]() is not None]
         if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
-            raise errors.captured_write(self.name)
+            raise self.captured_write()
+
+    def captured_write(self) -> RuntimeError:
+        """The error for a tensor from outside into which the function wrote what depends on its arguments."""
+        return errors.captured_write(self.name)
 
     def wrap(self, primal: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """A tensor at this level."""
@@ -210,7 +217,7 @@ class Level:
 
     def refuse_shared(self) -> None:
         """A value of this level was written into a tensor that shares memory with others outside."""
-        raise errors.captured_write(self.name)
+        raise self.captured_write()
 
     def register(self, t: Any) -> None:
         """A tensor of this level was made; called where the level shares the layer around it."""
@@ -282,6 +289,8 @@ def promote_in_place(t: Any, level: Level, write: bool) -> None:
         return
     level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
     up = level.wrap(relabelled(t, t._s), None)
+    if type(t._st) is LevelState:
+        up._st.base = t._st.base
     t._d, t._s, t._st = up._d, 0, up._st
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import errors
 from ..core import record
@@ -35,13 +38,17 @@ class NeedLoop(BaseException):
 
 
 class SampleArray:
-    """What stands for the array of a batched tensor: shape and dtype of one sample. A read of a value raises NeedLoop."""
+    """What stands for the array of a batched tensor: shape, strides and dtype of one sample.
 
-    __slots__ = ("dtype", "level", "nbytes", "ndim", "shape", "size")
+    A read of a value raises NeedLoop.
+    """
+
+    __slots__ = ("_strides", "dtype", "level", "nbytes", "ndim", "shape", "size")
 
     def __init__(self, level: Batch, physical: Any) -> None:
         self.level = level
         self.dtype, self.shape, self.ndim = physical.dtype, physical.shape[1:], physical.ndim - 1
+        self._strides = getattr(physical, "strides", None)  # of the batch; an array on a device has none
         self.size = math.prod(self.shape)
         self.nbytes = self.size * self.dtype.itemsize
 
@@ -51,32 +58,33 @@ class SampleArray:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Those of a sample in row-major order."""
+        """In bytes; of an array on a device those of row-major order."""
+        if self._strides is not None:
+            return self._strides[1:]  # type: ignore[no-any-return]
         steps, step = [], self.itemsize
         for n in reversed(self.shape):
             steps.append(step)
             step *= n
         return tuple(reversed(steps))
 
+    def form(self) -> Any:
+        """An array without values of this shape, dtype and strides."""
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        start = -sum([r for r in reach if r < 0])
+        memory = np.empty(start + sum([r for r in reach if r > 0]) + self.itemsize, np.uint8)
+        return np.ndarray(self.shape, self.dtype, memory, start, self.strides)
+
     @property
     def flags(self) -> Any:
-        return FLAGS
+        return self.form().flags
 
     def __len__(self) -> int:
         return self.shape[0]  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Any:
         raise self.level.need_loop()
-
-
-class Flags:
-    """Of a sample: an array in row-major order with memory of its own."""
-
-    c_contiguous = contiguous = owndata = writeable = aligned = True
-    f_contiguous = False
-
-
-FLAGS = Flags()
 
 
 def _refuse(self: Any, *_: Any, **__: Any) -> Any:
@@ -98,6 +106,7 @@ class Batch(Level):
     Attributes:
         randomness: "error", "different" or "same": what drawing random numbers does.
         asked_at: file and line where a value of a single sample was asked for; None if none was.
+        fills: whether each sample drew numbers of its own into a tensor that was one for all.
     """
 
     name = "vmap"
@@ -107,6 +116,7 @@ class Batch(Level):
         super().__init__()
         self.size, self.randomness = size, randomness
         self.asked_at: tuple[str, int] | None = None
+        self.fills = False
 
     def clear(self) -> None:
         undo, self.undo = self.undo, {}
@@ -133,6 +143,10 @@ class Batch(Level):
         primal, batched = self.unwrap(t)
         return primal if batched else TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
 
+    def writes(self, originals: Sequence[Any], tensors: Sequence[Any]) -> list[tuple[Any, Any]]:
+        batched = [(x, t) for x, t in zip(originals, tensors, strict=True) if isinstance(x, Box) and x is not t]
+        return [(x, self.physical(t)) for x, t in batched if self.unwrap(t)[0] is not x]
+
     def merge_write(
         self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
     ) -> tuple[Any, Any, Any]:
@@ -150,6 +164,9 @@ class Batch(Level):
 
     def outer_gradient(self, t: Any) -> Any:
         return TENSOR_XP.sum(self.physical(t), (0,), False)
+
+    def captured_write(self) -> RuntimeError:
+        return errors.captured_write(self.name, errors.DRAW_INTO_UNBATCHED if self.fills else errors.INPLACE_OF_UNBATCHED)
 
     def refuse_shared(self) -> None:
         raise self.need_loop()

@@ -72,7 +72,8 @@ class Filling(Box):
         order = memory_order(a)
         p = TABLE["permute"].call(TABLE["expand"].call(p, a.shape), order) if order else p
         return self._drawn(
-            "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
+            "bernoulli",
+            lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator, self),
         )
 
     def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:

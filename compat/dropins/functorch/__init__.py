@@ -1,23 +1,41 @@
 """functorch's names on tapegrad: what is now torch.func, and modules as functions of tuples of tensors."""
 
-from copy import deepcopy
+import functools as _functools
+import warnings as _warnings
+from copy import deepcopy as _deepcopy
 
-from tapegrad.func import functional_call as _functional_call
-from tapegrad.func import grad as grad
-from tapegrad.func import grad_and_value as grad_and_value
-from tapegrad.func import hessian as hessian
-from tapegrad.func import jacfwd as jacfwd
-from tapegrad.func import jacrev as jacrev
-from tapegrad.func import jvp as jvp
-from tapegrad.func import stack_module_state as _stack_module_state
-from tapegrad.func import vjp as vjp
-from tapegrad.func import vmap as vmap
-from tapegrad.nn import Module as _Module
+import torch.func as _func
+from torch.nn import Module as _Module
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "grad", "grad_and_value", "hessian",
     "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def _deprecated(new, function):
+    """The function, which tells what took its place."""
+
+    @_functools.wraps(function)
+    def warning(*args, **kwargs):
+        _warnings.warn(
+            "We've integrated functorch into PyTorch. As the final step of the integration, "
+            f"`functorch.{function.__name__}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of "
+            f"PyTorch >= 2.3. Please use `{new}` instead; see the PyTorch 2.0 release notes and/or the `torch.func` "
+            "migration guide for more details https://pytorch.org/docs/main/func.migrating.html",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    return warning
+
+
+vmap = _deprecated("torch.vmap", _func.vmap)
+grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp = [
+    _deprecated(f"torch.func.{f.__name__}", f)
+    for f in (_func.grad, _func.grad_and_value, _func.hessian, _func.jacfwd, _func.jacrev, _func.jvp, _func.vjp)
+]
 
 
 class FunctionalModule(_Module):
@@ -29,7 +47,7 @@ class FunctionalModule(_Module):
         self.param_names = names
 
     def forward(self, params, *args, **kwargs):
-        return _functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
+        return _func.functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
 
 
 class FunctionalModuleWithBuffers(_Module):
@@ -42,7 +60,7 @@ class FunctionalModuleWithBuffers(_Module):
 
     def forward(self, params, buffers, *args, **kwargs):
         tensors = zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True)
-        return _functional_call(self.stateless_model, dict(tensors), args, kwargs)
+        return _func.functional_call(self.stateless_model, dict(tensors), args, kwargs)
 
 
 def _tensors(named, tracked):
@@ -53,6 +71,7 @@ def _names(named):
     return tuple([name for name, _ in named])
 
 
+@_functools.partial(_deprecated, "torch.func.functional_call")
 def make_functional(model, disable_autograd_tracking=False):
     """(a function of the parameters, the parameters as a tuple) of a module that has no buffers."""
     if any(True for _ in model.buffers()):
@@ -60,20 +79,22 @@ def make_functional(model, disable_autograd_tracking=False):
             "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
         )
     named = list(model.named_parameters())
-    return FunctionalModule(deepcopy(model), _names(named)), _tensors(named, not disable_autograd_tracking)
+    return FunctionalModule(_deepcopy(model), _names(named)), _tensors(named, not disable_autograd_tracking)
 
 
+@_functools.partial(_deprecated, "torch.func.functional_call")
 def make_functional_with_buffers(model, disable_autograd_tracking=False):
     """(a function of parameters and buffers, the parameters, the buffers): these as tuples."""
     params, buffers = list(model.named_parameters()), list(model.named_buffers())
-    function = FunctionalModuleWithBuffers(deepcopy(model), _names(params), _names(buffers))
+    function = FunctionalModuleWithBuffers(_deepcopy(model), _names(params), _names(buffers))
     return function, _tensors(params, not disable_autograd_tracking), _tensors(buffers, True)
 
 
+@_functools.partial(_deprecated, "torch.func.stack_module_state")
 def combine_state_for_ensemble(models):
     """(a function of parameters and buffers, the parameters, the buffers) of modules of one class, stacked."""
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
-    params, buffers = _stack_module_state(models)
-    function = FunctionalModuleWithBuffers(deepcopy(models[0]), tuple(params), tuple(buffers))
+    params, buffers = _func.stack_module_state(models)
+    function = FunctionalModuleWithBuffers(_deepcopy(models[0]), tuple(params), tuple(buffers))
     return function, tuple(params.values()), tuple(buffers.values())

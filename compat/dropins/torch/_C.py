@@ -27,5 +27,15 @@ def _nothing(*args: object, **kwargs: object) -> None:
     _debug_set_fusion_group_inlining,    _jit_set_num_profiled_runs, _set_graph_executor_optimize,
 ) = [_nothing] * 10  # fmt: skip
 
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """False: no operation warns that it runs once for each sample."""
+    return False
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Nothing to show."""
+
+
 _mirror(__name__, "tapegrad.overrides", ["DisableTorchFunction*", "*has_torch_function*"])
 from tapegrad.overrides import _disabled_torch_function_impl as _disabled_torch_function_impl

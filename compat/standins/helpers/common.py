@@ -404,6 +404,46 @@ class NNTestCase(TestCase):
         return params, [p.grad if p.grad is not None else torch.zeros_like(p) for p in params]
 
 
+# -------------------------------------------------------------------------------------------------------------------- vmap
+
+op_db = additional_op_db = []  # PyTorch's table of operations: see `ops`
+
+
+def check_vmap_fallback(test, thunk, *args, **kwargs):
+    """The test, whichever operations run once for each sample."""
+    thunk()
+
+
+def compute_quantities_for_vmap_test(
+    op, args, kwargs, in_dims, out_dim=0, batch_size=2, compute_loop_out=True, clone_inputs=False
+):
+    """What a loop over the samples gives, and vmap."""
+
+    def given():
+        return [a.clone() if clone_inputs and isinstance(a, torch.Tensor) else a for a in args]
+
+    def sample(values, i):
+        return [v if d is None else v.select(d, i) for v, d in zip(values, in_dims, strict=True)]
+
+    size = next(a.shape[d] for a, d in zip(args, in_dims, strict=True) if d is not None)
+    loop_out = None
+    if compute_loop_out:
+        rows = [op(*sample(given(), i), **kwargs) for i in range(size)]
+        several = isinstance(rows[0], tuple | list)
+        loop_out = [torch.stack(c, out_dim) for c in zip(*rows, strict=True)] if several else torch.stack(rows, out_dim)
+    yield loop_out, torch.func.vmap(op, tuple(in_dims), out_dim)(*given(), **kwargs)
+
+
+def get_fallback_and_vmap_exhaustive(op, arg_values, kwarg_values, *, batch_size=3, compute_loop_out=True, **_):
+    """A loop and vmap for every choice of the tensors that are batched, in front or at the end."""
+    places = [(None, 0, -1) if isinstance(a, torch.Tensor) else (None,) for a in arg_values]
+    for in_dims in itertools.product(*places):
+        if all(d is None for d in in_dims):
+            continue
+        args = [a if d is None else torch.stack([a] * batch_size, d) for a, d in zip(arg_values, in_dims, strict=True)]
+        yield from compute_quantities_for_vmap_test(op, args, kwarg_values, in_dims, compute_loop_out=compute_loop_out)
+
+
 def run_tests(*args, **kwargs): ...
 
 
