@@ -47,6 +47,18 @@ OUT_OF_SCOPE = {
     "a process of its own": r"subprocess|multiprocessing|\bmp\.|os\.fork|DataParallel|distributed",
 }
 CHOSEN = {name: re.compile(pattern) for name, pattern in OUT_OF_SCOPE.items()}
+# Of OneFlow's tests: by the text of a test and its decorators, and by the name and text of its whole file.
+ONEFLOW_TEST = {
+    "global tensors": r"globaltest|placement|sbp|to_global|cpu_broadcast",
+    "another device": r"\.to\(\"cuda\"\)|gpu_device\(|stream",
+    "a process of its own": r"subprocess|multiprocessing|fork",
+}
+ONEFLOW_FILE = {
+    "global tensors": r"\Atest_global_|sbp\.split|flow\.boxing|_test_\w+\(test_case, placement, sbp",
+    "data sets": r"image_test_util|dataset_dir|[Oo]frecord|OFRecord|CoinFlip",
+    "quantised": r"MinMaxObserver|FakeQuantization|Qat\w+\d",
+    "tensor buffers": r"tensor_to_tensor_buffer",
+}
 
 
 # ------------------------------------------------------------------------------------------------------------- one library
@@ -157,6 +169,16 @@ def scope_of(test: unittest.TestCase) -> str:
     return next((name for name, pattern in CHOSEN.items() if pattern.search(text)), "")
 
 
+def scope_in_oneflow(test: unittest.TestCase, file: pathlib.Path) -> str:
+    """Why a test of OneFlow's is out of scope; or nothing."""
+    try:
+        text = inspect.getsource(inspect.unwrap(getattr(type(test), test._testMethodName)))
+    except (OSError, TypeError):
+        text = ""
+    found = [(ONEFLOW_TEST, text), (ONEFLOW_FILE, f"{file.name}\n{file.read_text()}")]
+    return next((name for table, words in found for name, pattern in table.items() if re.search(pattern, words)), "")
+
+
 def run_file(library: str, file: pathlib.Path, pattern: str, out: pathlib.Path) -> None:
     sys.path.insert(0, str(HERE / "standins"))
     if library == "drop-in":
@@ -177,7 +199,7 @@ def run_file(library: str, file: pathlib.Path, pattern: str, out: pathlib.Path) 
     for test in tests_of(module, pattern):
         key = f"{type(test).__name__}.{test._testMethodName}"
         out.with_suffix(".now").write_text(key)
-        rows[key] = [outcome(test), scope_of(test)]
+        rows[key] = [outcome(test), scope_in_oneflow(test, file) if library == "oneflow" else scope_of(test)]
         out.write_text(json.dumps(rows))
 
 
@@ -223,13 +245,15 @@ def compare(file: pathlib.Path, pattern: str, failures: bool) -> None:
 def check_oneflow(file: pathlib.Path, pattern: str, failures: bool) -> None:
     """OneFlow's tests on its drop-in alone, for want of OneFlow: they compare with PyTorch or NumPy themselves."""
     rows, said = measured("oneflow", file, pattern)
-    skipped = sum(state.startswith("skipped") for state, _ in rows.values())
-    passed = sum(state == "passed" for state, _ in rows.values())
-    print(f"{file.name}: {passed} of {len(rows) - skipped}; {skipped} skipped", flush=True)
+    run = {key: row for key, row in rows.items() if not row[0].startswith("skipped")}
+    outside = collections.Counter(why for _, why in run.values() if why)
+    passed = sum(state == "passed" for state, why in run.values() if not why)
+    reasons = "".join(f", {n} {why}" for why, n in outside.most_common())
+    print(f"{file.name}: {passed} of {len(run) - outside.total()}; {len(rows) - len(run)} skipped{reasons}", flush=True)
     for text in said:
         print(f"  failed while the file was read: {text}")
-    for key, (state, _) in rows.items() if failures else ():
-        if not state.startswith(("passed", "skipped")):
+    for key, (state, why) in run.items() if failures else ():
+        if state != "passed" and not why:
             print(f"  {key}: {state}")
 
 

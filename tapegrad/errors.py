@@ -466,6 +466,12 @@ def not_scalar(shape: Sequence[int]) -> RuntimeError:
     )
 
 
+def gradient_count(function: str, expected: int, got: int) -> RuntimeError:
+    text = f"function {function} returned an incorrect number of gradients (expected {expected}, got {got})"
+    name = function.removesuffix("Backward")
+    return RuntimeError(sentence("gradient_count", text, function=name, expected=expected, got=got))
+
+
 def not_real(dtype: Any) -> RuntimeError:
     return RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
 

@@ -59,6 +59,9 @@ ROWS = [
      "x = L.tensor([[1., 2.]], requires_grad=True)\n"
      "L.nn.functional.max_unpool1d(x, L.tensor([[1, 1]]), 2).sum().backward(); print(x.grad.tolist())",
      "[[0.0, 1.0]]", "[[1.0, 1.0]]"),
+    ("acosh below -1, where it is nan, has gradient nan",
+     "x = L.tensor([-2., 2.], requires_grad=True); L.acosh(x).sum().backward(); print(x.grad.isnan().tolist())",
+     "[True, False]", "[False, False]"),
     ("an infinite element with interpolation weight 0 contributes nothing",
      "x = L.tensor([[[1., np.inf, 2.]]])\n"
      "print(L.nn.functional.interpolate(x, 2, mode='linear', align_corners=True).tolist())",

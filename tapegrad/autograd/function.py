@@ -444,9 +444,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     if len(grads) > n and all(t is None for t in grads[n:]):
         del grads[n:]
     if len(grads) != n:
-        raise RuntimeError(
-            f"function {ctx.name()} returned an incorrect number of gradients (expected {n}, got {len(grads)})"
-        )
+        raise errors.gradient_count(ctx.name(), n, len(grads))
     metas = dict(zip(ctx._tensors, ctx._in, strict=True))
     for i, t in enumerate(grads):
         if t is not None and i not in metas:

@@ -348,7 +348,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     of_one_dtype("both inputs should have same dtype, but got", x, y)
     sx, sy = shape_of(x), shape_of(y)
     dims = dims if axes is None else axes
-    dims = values_of(dims).tolist() if isinstance(dims, Box) else dims
+    if isinstance(dims, Box):
+        numbers = values_of(dims)
+        dims = numbers.item() if numbers.size == 1 else numbers.tolist()
     if isinstance(dims, int):
         if dims < 0 or dims > min(len(sx), len(sy)):
             raise RuntimeError(f"tensordot expects dims >= 0 and at most the operands' dimensions, but got dims={dims}")

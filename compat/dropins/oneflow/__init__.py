@@ -14,16 +14,23 @@ from . import _functions, _nodes, sbp  # noqa: F401
 from ._functions import (  # noqa: F401
     Generator,
     addmm,
+    batch_gather,
+    bernoulli,
     broadcast_like,
     cast,
+    empty_strided,
     gather_nd,
     in_top_k,
+    masked_select,
+    nms,
+    nonzero,
+    roc_auc_score,
     scatter_nd,
     slice_update,
     square_relu,
     tensor_scatter_nd_update,
 )
-from ._tensors import METHODS, of_arrays, placement  # noqa: F401
+from ._tensors import METHODS, is_data_valid, of_arrays, of_proxies, placement  # noqa: F401
 from .nn.functional import quick_gelu  # noqa: F401
 
 __version__ = "0.9.0+tapegrad"
@@ -44,6 +51,8 @@ _before = _dialect.speak(
             "calling .backward() or autograd.grad() the first time.",
             "not_scalar": "Check failed: IsScalarTensor(*outputs.at(i)) Grad can be implicitly created only for scalar "
             "outputs",
+            "gradient_count": "RuntimeError: function {function} returned an incorrect number of gradients "
+            "(expected {expected}, got {got})",
             "cotangent_shape": "out_grad's shape must be same as output's ({output} vs {gradient})",
         },
     )
@@ -60,7 +69,9 @@ def _change(cls: type, name: str, value: object) -> None:
 
 for _name, _method in METHODS.items():
     _change(Tensor, _name, _method)
+_change(_tapegrad.autograd.context.FunctionCtx, "_is_data_valid", is_data_valid)
 _change(_tapegrad.nn.Module, "load_state_dict", of_arrays(_tapegrad.nn.Module.load_state_dict))
+_change(_tapegrad.nn.Module, "to", of_proxies(_tapegrad.nn.Module.to, _tapegrad.nn.Module))
 
 # OneFlow sets gradients to zeros where PyTorch drops them.
 for _class in (_tapegrad.optim.Optimizer, _tapegrad.nn.Module):
@@ -75,6 +86,7 @@ for _name in (
 ):  # fmt: skip
     globals()[_name] = getattr(Tensor, _name)
 globals()["slice"] = _functions.slice_
+char = _tapegrad.int8
 
 
 def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: object) -> object:

@@ -168,24 +168,31 @@ def seen_by(method: Any, t: Any, mask: Any) -> Any:
     return (slice(None),) * dim + (kept,)
 
 
+def _validate_pruning_amount_init(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 class Amount(BasePruningMethod):
     """Base of methods that prune a number or fraction of elements or channels."""
 
     amount: Any
 
-    def _check_amount(self) -> None:
-        a = self.amount
-        if not isinstance(a, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {a}. Must be int or float.")
-        if a < 0 or (not isinstance(a, numbers.Integral) and float(a) > 1.0):
-            raise ValueError(f"amount={a} should either be a float in the range [0, 1] or a non-negative integer")
-
     def _count(self, size: int) -> int:
         """Number of elements out of `size` to prune."""
-        count = int(self.amount) if isinstance(self.amount, numbers.Integral) else round(self.amount * size)
-        if count > size:
-            raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-        return count
+        _validate_pruning_amount(self.amount, size)
+        return _compute_nparams_toprune(self.amount, size)
 
 
 class Identity(BasePruningMethod):
@@ -210,7 +217,7 @@ class Unstructured(Amount):
 
     def __init__(self, amount: Any) -> None:
         self.amount = amount
-        self._check_amount()
+        _validate_pruning_amount_init(self.amount)
 
     def _first(self, t: Any, count: int) -> Any:
         raise NotImplementedError
@@ -293,7 +300,7 @@ class RandomStructured(Structured):
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
         self.amount, self.dim = amount, dim
-        self._check_amount()
+        _validate_pruning_amount_init(self.amount)
 
     def _kept(self, t: Any, count: int) -> Any:
         drawn = create.rand(t.shape[self.dim], device=t.device)
@@ -316,7 +323,7 @@ class LnStructured(Structured):
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         self.amount, self.n, self.dim = amount, n, dim
-        self._check_amount()
+        _validate_pruning_amount_init(self.amount)
 
     def _kept(self, t: Any, count: int) -> Any:
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]

@@ -1,5 +1,6 @@
 """Functions of layers: tapegrad's, and what OneFlow alone has."""
 
+from oneflow._functions import ctc_greedy_decoder, dropout, one_hot  # noqa: F401
 from tapegrad import Tensor, compat
 from tapegrad.nn.functional import cross_entropy
 

@@ -1,0 +1,3 @@
+"""oneflow.backends.cudnn: not there; its switches can be set and change nothing."""
+
+benchmark = deterministic = enabled = False
