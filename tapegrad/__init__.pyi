@@ -1475,7 +1475,7 @@ def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
 def resize_as_(self: Any, other: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """resize_ to other's shape."""
+    """resize_ to other's shape, and with preserve_format to its order in memory."""
 
 def resolve_conj(input: Operand) -> Tensor:
     """The tensor itself: no conjugation is pending here."""

@@ -94,22 +94,39 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     return _view(x, "view", target)
 
 
+def steps_of(a: Any) -> tuple[int, ...]:
+    """Steps in memory, in elements."""
+    a = form_of(a)
+    if a.size or any(a.strides[: max(a.ndim - 1, 1)]):  # NumPy gives arrays without elements steps only as parts of others
+        return tuple([s // a.itemsize for s in a.strides])
+    return tuple([prod(n or 1 for n in a.shape[d + 1 :]) for d in range(a.ndim)])
+
+
+def offset_of(x: Any) -> int:
+    """Elements between the beginning of the memory block and the first element."""
+    own, _, block = shared_views.layers(x)
+    return offset_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
+
+
 def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     """The memory's bits taken for another dtype; of another size, the last dimension grows or shrinks."""
     shape = shape_of(x)
     if x._d.dtype == dtype:
         return _view(x, "alias")
-    old, new = (errors.dtype_name(d) for d in (x._d.dtype, dtype))
+    names = " as ".join(errors.dtype_name(d) for d in (x._d.dtype, dtype))
     if x._d.itemsize != dtype.itemsize:
         if not shape:
-            raise RuntimeError(f"self.dim() cannot be 0 to view {old} as {new} (different element sizes)")
-        if shape[-1] * x._d.itemsize % dtype.itemsize:
-            raise RuntimeError(
-                f"self.size(-1) must be divisible by {dtype.itemsize // x._d.itemsize} to view {old} as {new} (different "
-                f"element sizes), but got {shape[-1]}"
-            )
-        if form_of(x._d).strides[-1] != x._d.itemsize:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
+            raise RuntimeError(f"self.dim() cannot be 0 to view {names} (different element sizes)")
+        *steps, last = steps_of(x._d)
+        if last != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names} (different element sizes), but got {last}")
+        if (ratio := dtype.itemsize // x._d.itemsize) > 1:
+            held = {"size(-1)": shape[-1], "storage_offset()": offset_of(x)}
+            for what, n in (held | {f"stride({d})": n for d, n in enumerate(steps)}).items():
+                if n % ratio:
+                    raise RuntimeError(
+                        f"self.{what} must be divisible by {ratio} to view {names} (different element sizes), but got {n}"
+                    )
     return shared_views.untracked_view(x, _Bits(), dtype)
 
 
