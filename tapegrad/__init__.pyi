@@ -1445,7 +1445,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None
     """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
 
 def ravel(input: Operand) -> Tensor:
-    """All elements in one dimension."""
+    """All elements in one dimension: a view of memory in row-major order, else a copy."""
 
 def real(input: Operand) -> Tensor:
     """The real part, a view; a real tensor is given back as it is."""

@@ -828,3 +828,11 @@ def test_sobol_points(torch):
     scrambled = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
     assert repr(scrambled) == "SobolEngine(dimension=3, scramble=True, seed=5)"
     assert scrambled.draw(2)[1].tolist() == pytest.approx([0.9114734, 0.868665, 0.5390787], abs=1e-7)
+
+
+def test_storages_of_one_type(torch):
+    assert torch.Storage([1.0, 2.0]).tolist() == [1.0, 2.0] and torch.Storage is torch.FloatStorage
+    assert torch.LongStorage(3).size() == 3 and torch.ByteStorage.dtype is torch.uint8
+    block = torch.ones(2).storage()
+    assert isinstance(block, torch.FloatStorage) and not isinstance(block, torch.LongStorage)
+    assert type(torch.BoolStorage([True]).clone()) is torch.BoolStorage and torch.is_storage(torch.IntStorage())

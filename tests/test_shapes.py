@@ -558,3 +558,20 @@ def test_as_strided_of_a_detached_view_shares_memory():
     x = tg.arange(6.0).reshape(2, 3)
     x.diagonal().detach().as_strided((2,), (1,), 1).fill_(-1.0)
     assert x.tolist() == [[0.0, -1.0, -1.0], [3.0, 4.0, 5.0]]
+
+
+def test_steps_of_new_dimensions():
+    x = tg.zeros(3, 4)
+    assert x[None, :, None].stride() == (12, 4, 4, 1)
+    assert x[..., None].stride() == (4, 1, 1)
+    assert x.unsqueeze(0).stride() == (12, 4, 1)
+    assert tg.zeros(1, 4, 2, 1).expand(1, 4, 2, 3).stride() == (8, 2, 1, 0)
+
+
+def test_ravel_copies_what_is_not_in_row_major_order():
+    x = tg.zeros(4, 3)
+    x.ravel()[0] = 1
+    x[:, :1].ravel()[1] = 1
+    x.flatten()[2] = 1
+    x[:, :1].flatten()[3] = 1
+    assert x.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0], [1, 0, 0]]

@@ -97,9 +97,13 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
 def steps_of(a: Any) -> tuple[int, ...]:
     """Steps in memory, in elements."""
     a = form_of(a)
-    if a.size or any(a.strides[: max(a.ndim - 1, 1)]):  # NumPy gives arrays without elements steps only as parts of others
-        return tuple([s // a.itemsize for s in a.strides])
-    return tuple([prod(n or 1 for n in a.shape[d + 1 :]) for d in range(a.ndim)])
+    if not a.size and not any(a.strides[: max(a.ndim - 1, 1)]):  # NumPy gives steps only to parts of other arrays
+        return tuple([prod(n or 1 for n in a.shape[d + 1 :]) for d in range(a.ndim)])
+    steps = [s // a.itemsize for s in a.strides]
+    for d in reversed(range(a.ndim)):
+        if a.shape[d] == 1 and not steps[d]:  # NumPy's for a new dimension
+            steps[d] = a.shape[d + 1] * steps[d + 1] if d + 1 < a.ndim else 1
+    return tuple(steps)
 
 
 def offset_of(x: Any) -> int:
@@ -170,8 +174,10 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """All elements in one dimension."""
-    return reshape(input, -1)
+    """All elements in one dimension: a view of memory in row-major order, else a copy."""
+    x = tensor(input)
+    alias.sync_only(x) if x._st is not None else None
+    return reshape(x if form_of(x._d).flags.c_contiguous else TABLE["contiguous"].call(x), -1)
 
 
 @numpy_names

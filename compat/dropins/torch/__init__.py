@@ -12,6 +12,7 @@ from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.dtypes import float8_e5m2 as float8_e5m2
 from tapegrad.dtypes import layout as _layout
 
+from ._storages import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
