@@ -514,3 +514,13 @@ def test_a_sequence_that_gives_no_items_has_no_shape():
 
     with pytest.raises(ValueError, match="could not determine the shape of object type 'Sequence'"):
         tg.tensor(Sequence())
+
+
+def test_full_refuses_numbers_that_become_infinite():
+    large = [(1e300, tg.float32), (2**40, tg.float16), (1e300, tg.bfloat16), (1e300, None), (1e300j, tg.complex64)]
+    for value, dtype in large:
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            tg.full((2,), value, dtype=dtype)
+    assert tg.full((1,), float("inf")).tolist() == [float("inf")]
+    assert tg.full((1,), 1e300, dtype=tg.float64).tolist() == [1e300]
+    assert tg.full((1,), 1e300, dtype=tg.bool).tolist() == [True]

@@ -445,7 +445,10 @@ def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
 @factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
-    value = from_data(fill_value.item() if isinstance(fill_value, np.generic) else fill_value, dtype)
+    fill_value = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    value = from_data(fill_value, dtype)
+    if value.dtype.kind != "b" and type(fill_value) in SCALARS and np.isinf(value) and abs(fill_value) < math.inf:
+        raise RuntimeError(f"value cannot be converted to type {errors.c_name(value.dtype)} without overflow. In full().")
     return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
 
 
