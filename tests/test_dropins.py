@@ -832,6 +832,11 @@ def test_sobol_points(torch):
 
 def test_storages_of_one_type(torch):
     assert torch.Storage([1.0, 2.0]).tolist() == [1.0, 2.0] and torch.Storage is torch.FloatStorage
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
     assert torch.LongStorage(3).size() == 3 and torch.ByteStorage.dtype is torch.uint8
     block = torch.ones(2).storage()
     assert isinstance(block, torch.FloatStorage) and not isinstance(block, torch.LongStorage)

@@ -1,4 +1,4 @@
-"""Storages of one element type: `torch.FloatStorage` and the like, `torch.Storage` among them."""
+"""Storages of one element type: `torch.FloatStorage` and the like."""
 
 import tapegrad
 from tapegrad.tensor.storage import TypedStorage
@@ -32,8 +32,14 @@ CharStorage = _storage_of("Char", "int8")
 ComplexDoubleStorage = _storage_of("ComplexDouble", "complex128")
 ComplexFloatStorage = _storage_of("ComplexFloat", "complex64")
 DoubleStorage = _storage_of("Double", "float64")
-FloatStorage = Storage = _storage_of("Float", "float32")
+FloatStorage = _storage_of("Float", "float32")
 HalfStorage = _storage_of("Half", "float16")
 IntStorage = _storage_of("Int", "int32")
 LongStorage = _storage_of("Long", "int64")
 ShortStorage = _storage_of("Short", "int16")
+
+
+def _of_default_dtype() -> type:
+    """What `torch.Storage` is: the storage of the default dtype."""
+    kinds = (BFloat16Storage, DoubleStorage, FloatStorage, HalfStorage)
+    return next(kind for kind in kinds if kind.dtype is tapegrad.get_default_dtype())
