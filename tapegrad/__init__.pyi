@@ -1445,7 +1445,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None
     """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
 
 def ravel(input: Operand) -> Tensor:
-    """All elements in one dimension."""
+    """All elements in one dimension: a view of memory in row-major order, else a copy."""
 
 def real(input: Operand) -> Tensor:
     """The real part, a view; a real tensor is given back as it is."""
@@ -1475,7 +1475,7 @@ def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
 def resize_as_(self: Any, other: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """resize_ to other's shape."""
+    """resize_ to other's shape, and with preserve_format to its order in memory."""
 
 def resolve_conj(input: Operand) -> Tensor:
     """The tensor itself: no conjugation is pending here."""

@@ -1253,7 +1253,7 @@ class TableMethods:
         """rad2deg() written into this tensor; returns it."""
 
     def ravel(self) -> Tensor:
-        """All elements in one dimension."""
+        """All elements in one dimension: a view of memory in row-major order, else a copy."""
 
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise 1 / input."""

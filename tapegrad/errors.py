@@ -817,6 +817,28 @@ def sparse_leaf() -> NotImplementedError:
     return NotImplementedError("requires_grad of a sparse tensor: let its values require grad, gradients reach them.")
 
 
+def too_many_elements(shape: Sequence[int], count: int) -> RuntimeError:
+    if not count:
+        return RuntimeError(f"Stride calculation overflowed with sizes={list(shape)}")
+    return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+
+
+def out_resized(shape: Sequence[int], needed: Sequence[int]) -> str:
+    return (
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
+        f"required output shape {list(needed)}. This behavior is deprecated: resize the tensor to zero elements first, "
+        "t.resize_(0)."
+    )
+
+
+def numbers_resize(shape: Sequence[int], needed: int) -> str:
+    return (
+        f"The number of elements in the out tensor of shape {list(shape)} is {math.prod(shape)} which does not match the "
+        f"computed number of elements {needed}. Note that this may occur as a result of rounding error. The out tensor will "
+        f"be resized to a tensor of shape ({needed},)."
+    )
+
+
 def resize_tracked() -> RuntimeError:
     return RuntimeError("cannot resize variables that require grad")
 

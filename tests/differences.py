@@ -249,6 +249,22 @@ ROWS = [
      "x = L.zeros(2); x[0] = L.tensor(1 + 2j); print(x.tolist())", "RuntimeError: result type ComplexFloat can't be cast", "[1.0, 0.0]"),
     ("numbers are accepted where PyTorch requires a tensor",
      "print(L.maximum(L.zeros(2), 0.5).tolist())", "[0.5, 0.5]", "TypeError: maximum(): argument 'other' (position 2) must be Tensor, not float"),
+    ("NumPy arrays are operands of every function, method and operator",
+     "t, a = L.ones(1), np.array([2.0])\n"
+     "for f in (lambda: L.add(t, a), lambda: L.add(a, t), lambda: t.add(a), lambda: a * t):\n"
+     "    try: print(f().item())\n"
+     "    except TypeError as e: print(str(e)[:43])",
+     "3.0\n3.0\n3.0\n2.0",
+     "add(): argument 'other' (position 2) must b\nadd(): argument 'input' (position 1) must b\n"
+     "add(): argument 'other' (position 1) must b\nunsupported operand type(s) for *: 'numpy.n"),
+    ("asarray of a buffer without a dtype has the buffer's elements",
+     "import array; print(L.asarray(array.array('i', [1, 2])).tolist())",
+     "[1, 2]", "[1.401298464324817e-45, 2.802596928649634e-45]"),
+    ("a tensor that resize_ makes larger than its memory leaves it to its views",
+     "x = L.zeros(2); v = x[:1]; x.resize_(1000); x[0] = 1.; print(v.item())", "0.0", "1.0"),
+    ("a write to elements that lie in one place raises an error",
+     "x = L.ones(4); x.unfold(0, 2, 1).mul_(2); print(x.tolist())",
+     "RuntimeError: unsupported operation: more than one element of the written-to tensor", "[2.0, 4.0, 4.0, 2.0]"),
     ("hypot, lerp and addcmul accept integers and bools",
      "print(L.hypot(L.tensor(3), L.tensor(4)).item())", "5.0", "NotImplementedError: \"hypot_cpu\" not implemented for 'Long'"),
     ("conj of a complex tensor is a copy",

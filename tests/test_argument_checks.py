@@ -146,3 +146,16 @@ def test_steps_of_slices():
     for bound in (1.5, "a", tg.ones(2)):
         with pytest.raises(TypeError, match="slice indices must be integers or None or have an __index__ method"):
             x[bound:]
+
+
+def test_alpha_is_of_no_higher_kind_than_the_result():
+    assert tg.add(1, 2, alpha=3).item() == 7 and tg.sub(1, 2.0, alpha=0.5).item() == 0
+    for f in (tg.add, tg.sub, tg.rsub):
+        for x in (tg.tensor([1, 2]), tg.tensor([1.0, 2.0])):
+            with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+                f(x, x, alpha=True)
+        with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating"):
+            f(tg.tensor([1]), tg.tensor([1]), alpha=1j)
+        with pytest.raises(RuntimeError, match="For non-complex input tensors, argument alpha must not be a complex number"):
+            f(tg.tensor([1.0]), tg.tensor([1.0]), alpha=1j)
+    assert tg.add(tg.tensor(True), tg.tensor(False), alpha=True).item() is True

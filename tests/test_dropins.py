@@ -880,3 +880,16 @@ def test_private_names_of_autograd(torch):
     with pytest.warns(UserWarning, match="the use_reentrant parameter should be passed explicitly"):
         checkpoint(torch.exp, x)
     checkpoint(torch.exp, x, use_reentrant=False)
+
+
+def test_storages_of_one_type(torch):
+    assert torch.Storage([1.0, 2.0]).tolist() == [1.0, 2.0] and torch.Storage is torch.FloatStorage
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.LongStorage(3).size() == 3 and torch.ByteStorage.dtype is torch.uint8
+    block = torch.ones(2).storage()
+    assert isinstance(block, torch.FloatStorage) and not isinstance(block, torch.LongStorage)
+    assert type(torch.BoolStorage([True]).clone()) is torch.BoolStorage and torch.is_storage(torch.IntStorage())

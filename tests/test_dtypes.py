@@ -1,5 +1,6 @@
 """Data types, promotion, Size, device, finfo and iinfo, against literal expectations."""
 
+import array
 import copy
 import pickle
 import subprocess
@@ -475,3 +476,51 @@ def test_wider_unsigned_integers_are_kept_and_converted(tmp_path):
         x + tg.tensor([1])
     with pytest.raises(TypeError, match="files have no tensors of torch.uint16"):
         tg.save(x, tmp_path / "x")
+
+
+def test_integers_beyond_64_bits_are_bools_or_floats_where_that_is_wanted():
+    large = 2**65
+    assert tg.tensor([large, 0, float("nan"), 1 - large], dtype=tg.bool).tolist() == [True, False, True, True]
+    assert tg.tensor([large, 1.0]).tolist() == [2.0**65, 1.0]
+    assert tg.tensor([large], dtype=tg.complex64).tolist() == [2.0**65 + 0j]
+    assert tg.tensor([0j, 1e-323j, 1 + 2j], dtype=tg.bool).tolist() == [False, True, True]
+    with pytest.raises(OverflowError, match="int too large to convert to float"):
+        tg.tensor([10**400], dtype=tg.float64)
+    for make in (lambda: tg.tensor(2**63), lambda: tg.tensor([2**63]), lambda: tg.full((2,), 2**63)):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            make()
+    assert tg.tensor([2**63, 1], dtype=tg.uint64).tolist() == [2**63, 1]
+
+
+def test_buffers():
+    numbers = array.array("i", [1, 2, 3])
+    t = tg.asarray(numbers, dtype=tg.int32)
+    t[0] = 9
+    assert numbers.tolist() == [9, 2, 3]
+    assert tg.asarray(bytearray(b"abcd"), dtype=tg.int16, copy=True).tolist() == [25185, 25699]
+    assert tg.asarray(memoryview(np.ones((2, 2))), dtype=tg.float64).shape == (4,)
+    assert tg.tensor(numbers).dtype is tg.int64 and tg.asarray(numbers).tolist() == [9, 2, 3]
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'Double' into dtype 'Float'"):
+        tg.asarray(np.ones(2), dtype=tg.float32, copy=False)
+
+
+def test_a_sequence_that_gives_no_items_has_no_shape():
+    class Sequence:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            raise TypeError
+
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Sequence'"):
+        tg.tensor(Sequence())
+
+
+def test_full_refuses_numbers_that_become_infinite():
+    large = [(1e300, tg.float32), (2**40, tg.float16), (1e300, tg.bfloat16), (1e300, None), (1e300j, tg.complex64)]
+    for value, dtype in large:
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            tg.full((2,), value, dtype=dtype)
+    assert tg.full((1,), float("inf")).tolist() == [float("inf")]
+    assert tg.full((1,), 1e300, dtype=tg.float64).tolist() == [1e300]
+    assert tg.full((1,), 1e300, dtype=tg.bool).tolist() == [True]

@@ -109,3 +109,21 @@ def test_bytes_as_a_mask_are_deprecated():
     x = tg.tensor([1.0, 2.0, 3.0])
     with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
         assert x[tg.tensor([1, 0, 1], dtype=tg.uint8)].tolist() == [1, 3]
+
+
+def test_values_that_fit_no_place_are_refused_before_their_dtype_is():
+    x = tg.arange(4)
+    for value in ([], [1.0, 2.0, 3.0]):
+        with pytest.raises(RuntimeError, match=r"shape mismatch: value tensor of shape \[\d\] .* result of shape \[4\]"):
+            x[x > -1] = tg.tensor(value)
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x[x > -1] = tg.tensor([1.5, 1.5, 1.5, 1.5])
+    for accumulate in (False, True):
+        with pytest.raises(RuntimeError, match=r"value tensor of shape \[1\] .* indexing result of shape \[\]"):
+            tg.zeros(3).index_put((tg.tensor(1),), tg.tensor([1.0]), accumulate)
+
+
+def test_elements_cannot_be_deleted():
+    x = tg.ones(3)
+    with pytest.raises(TypeError, match="Tensor does not support deleting items"):
+        del x[0]

@@ -243,7 +243,103 @@ def test_resize_keeps_what_fits():
     view[0] = 9
     assert x[0, 0] == 9
     x.resize_(10)
-    assert x[:4].tolist() == [9, 1, 2, 3]
+    assert x[:6].tolist() == [9, 1, 2, 3, 4, 5]
+
+
+def test_resize_looks_at_the_memory_from_the_first_element_on():
+    x = tg.arange(6)
+    turned = x.view(2, 3).t()
+    assert turned.resize_(3, 2).stride() == (1, 3)
+    assert turned.resize_(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+    turned[0, 1] = 9
+    assert x.tolist() == [0, 9, 2, 3, 4, 5]
+    assert x[2:4].resize_(4).tolist() == [2, 3, 4, 5]
+    assert tg.arange(8)[::2].resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+    assert x[2:4].resize_(5)[:4].tolist() == [2, 3, 4, 5]
+
+
+def test_resize_in_a_memory_format():
+    x = tg.arange(24.0)
+    assert x.resize_(1, 2, 3, 4, memory_format=tg.channels_last).stride() == (24, 1, 8, 2)
+    assert x[0, 1, 0].tolist() == [1, 3, 5, 7]
+    assert tg.zeros(24).resize_as_(x, memory_format=tg.preserve_format).stride() == (24, 1, 8, 2)
+    assert tg.zeros(24).resize_as_(x).stride() == (24, 12, 4, 1)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        x.resize_(24, memory_format=tg.channels_last)
+
+
+@pytest.mark.parametrize("shape, first", [([2, 4, 2**29, 2**29], "Storage size"), ([0, 4, 2**61], "Stride")])
+@pytest.mark.parametrize("make", [lambda s: tg.zeros(1).resize_(s), tg.zeros, tg.ones, tg.empty, lambda s: tg.full(s, 1.0)])
+def test_sizes_that_no_memory_holds(make, shape, first):
+    with pytest.raises(RuntimeError, match=f"{first} calculation overflowed with sizes="):
+        make(shape)
+
+
+def test_steps_of_tensors_without_elements():
+    x = tg.zeros(2, 3, 4, 5)
+    assert x[:, :, :, 1][:, 1:1].stride() == (60, 20, 5)
+    assert x[2:].stride() == (60, 20, 5, 1)
+    assert tg.zeros(5, 0, 3).stride() == (3, 3, 1)
+    assert tg.zeros(0).stride() == (1,)
+
+
+def test_bits_in_a_wider_dtype_must_begin_and_step_at_its_multiples():
+    x = tg.zeros(4, 6, dtype=tg.int16)
+    assert x.view(tg.int32).shape == (4, 3) and x[:, 2:].view(tg.int32).stride() == (3, 1)
+    with pytest.raises(RuntimeError, match=r"self.storage_offset\(\) must be divisible by 2"):
+        x[:, 1:5].view(tg.int32)
+    with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 4"):
+        x.view(tg.int64)
+    with pytest.raises(RuntimeError, match=r"self.stride\(0\) must be divisible by 2"):
+        x.as_strided((4, 2), (3, 1)).view(tg.int32)
+    with pytest.raises(RuntimeError, match=r"self.stride\(-1\) must be 1"):
+        x.t().view(tg.int32)
+    assert tg.zeros(0, 5, 64).view(tg.int16).stride() == (640, 128, 1)
+
+
+def test_the_result_goes_into_the_memory_of_out():
+    out = tg.zeros(1, 3)
+    row, place = out[0], out.data_ptr()
+    with pytest.warns(UserWarning, match=r"was resized since it had shape \[1, 3\]"):
+        tg.add(tg.ones(2), 1, out=out)
+    assert out.tolist() == [2, 2] and row.tolist() == [2, 2, 0]
+    tg.stack([tg.ones(1), tg.zeros(1)], out=out.resize_(2, 1))
+    assert out.tolist() == [[1], [0]] and row.tolist() == [1, 0, 0] and out.data_ptr() == place
+    private = tg.zeros(3)
+    place = private.data_ptr()
+    assert tg.add(tg.ones(3), 1, out=private) is private and private.data_ptr() == place
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    saved = x.detach().clone().requires_grad_() * 1
+    y = (saved * x).sum()
+    with tg.no_grad():
+        tg.zeros(2, out=saved)
+    y.backward()
+    assert x.grad.tolist() == [1, 2]
+
+
+def test_numbers_in_a_row_resize_an_out_of_another_size():
+    out = tg.zeros(2, 3)
+    with pytest.warns(UserWarning, match="The out tensor will be resized"):
+        tg.arange(4, out=out)
+    assert out.tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="unsupported range: -5 -> nan"):
+        tg.arange(-5, float("nan"))
+    with pytest.raises(RuntimeError, match="invalid size, possible overflow"):
+        tg.arange(1e-38, 3e38)
+
+
+def test_a_part_of_overlapping_windows_is_written():
+    x = tg.ones(10)
+    windows = x.unfold(0, 3, 2)
+    windows[1, 0] = 0
+    assert x.tolist() == [1, 1, 0, 1, 1, 1, 1, 1, 1, 1] and windows[0, 2] == 0
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        windows[:] = 1
+
+
+def test_vectors_without_elements_join_along_any_dimension():
+    assert tg.cat([tg.zeros(0), tg.zeros(0)], 1).shape == (0,)
+    assert tg.cat([tg.zeros(0), tg.zeros(2, 3)], 1).shape == (2, 3)
 
 
 def test_view_in_another_dtype_shares_the_bits_without_a_gradient():
@@ -462,3 +558,20 @@ def test_as_strided_of_a_detached_view_shares_memory():
     x = tg.arange(6.0).reshape(2, 3)
     x.diagonal().detach().as_strided((2,), (1,), 1).fill_(-1.0)
     assert x.tolist() == [[0.0, -1.0, -1.0], [3.0, 4.0, 5.0]]
+
+
+def test_steps_of_new_dimensions():
+    x = tg.zeros(3, 4)
+    assert x[None, :, None].stride() == (12, 4, 4, 1)
+    assert x[..., None].stride() == (4, 1, 1)
+    assert x.unsqueeze(0).stride() == (12, 4, 1)
+    assert tg.zeros(1, 4, 2, 1).expand(1, 4, 2, 3).stride() == (8, 2, 1, 0)
+
+
+def test_ravel_copies_what_is_not_in_row_major_order():
+    x = tg.zeros(4, 3)
+    x.ravel()[0] = 1
+    x[:, :1].ravel()[1] = 1
+    x.flatten()[2] = 1
+    x[:, :1].flatten()[3] = 1
+    assert x.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0], [1, 0, 0]]

@@ -78,7 +78,9 @@ def view_as_complex(input: Any) -> Any:
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{errors.dtype_name(a.dtype)}"
         )
-    if not a.ndim or a.shape[-1] != 2:
+    if not a.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if a.dtype.itemsize == 2:
         raise TypeError("view_as_complex() of 16-bit floats needs complex32, which NumPy does not have: use .float() first")

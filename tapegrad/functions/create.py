@@ -28,7 +28,7 @@ from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
-from .operands import SCALARS, as_constant, constant, filling, to_dtype
+from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
 from .shape import memory_order
 
 ALLOWED = "biufc"
@@ -92,6 +92,10 @@ def factory(function: Callable[..., Any]) -> Any:
         result = function(*args, **kwargs)
         if fills and out._d.size == result._d.size:
             result = result.reshape(shape_of(out))
+        elif fills and out._d.size:
+            warn(errors.numbers_resize(out._d.shape, result._d.size))
+        if out._d.shape != result._d.shape:
+            out.resize_(result._d.shape)
         return out.resize_as_result_(result)
 
     more = [
@@ -204,6 +208,10 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         if _no_number(data) is not None:
             raise _not_data(data, np.array(None)) from None
         raise _ragged(data) from None
+    except TypeError:
+        raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
+    if array.dtype.kind not in ALLOWED and _no_number(data) is None:
+        array = _of_large_integers(array, dtype)
     if array.dtype.kind not in ALLOWED:
         raise _not_data(data, array)
     if dtype is not None:
@@ -211,13 +219,23 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if not array.size and isinstance(data, list | tuple):
         return array.astype(_dtype(None))
     if array.dtype.kind not in "fc":
-        return as_constant(array)._d  # type: ignore[no-any-return]
+        if array.dtype == np.uint64:
+            raise errors.too_large_integers()
+        return array if array.dtype.kind == "b" else array.astype(np.int64)
     return silently(array.astype, dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None))
+
+
+def _of_large_integers(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Numbers, with Python integers among them that NumPy has no dtype for: bools or floats where that is wanted."""
+    kinds = {type(v) for v in array.flat}
+    wanted = "c" if complex in kinds else "f" if float in kinds else "O"
+    kind = wanted if dtype is None else dtypes.to_numpy(dtype).kind
+    return array.astype({"b": bool, "f": wanted if wanted == "c" else float, "c": complex}.get(kind, object))
 
 
 def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Python numbers in a dtype; an error for those that it cannot hold."""
-    if array.dtype.kind == "c" and dtype.kind != "c":
+    if array.dtype.kind == "c" and dtype.kind not in "bc":
         raise TypeError(f"must be real number, not complex: the dtype is {dtype}")
     if dtype.kind in "iu" and array.size:
         info = np.iinfo(dtype)
@@ -307,16 +325,28 @@ def asarray(
     own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.device_array_types
     if not own and (hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
         obj = from_dlpack(obj)
+    elif not own and dtype is not None and _is_buffer(obj):
+        obj = np.frombuffer(obj, dtypes.to_numpy(dtype))
     t = as_tensor(obj, dtype, device)
     shares = t is obj or (isinstance(obj, np.ndarray) and isinstance(t._d, np.ndarray) and np.may_share_memory(t._d, obj))
     shares = shares or t._d is obj
     if copy is False and isinstance(obj, np.generic):
         raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
+    if copy is False and not shares and hasattr(obj, "dtype"):
+        had, new = (errors.dtype_name(v._d.dtype if isinstance(v, Box) else v.dtype) for v in (obj, t))
+        raise ValueError(f"can't alias tensor with dtype '{had}' into dtype '{new}'.")
     if copy is False and not shares:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
         t = t.clone()
     return t.requires_grad_() if requires_grad else t
+
+
+def _is_buffer(obj: Any) -> bool:
+    try:
+        return bool(memoryview(obj).nbytes)
+    except TypeError:
+        return False
 
 
 class _Owner:
@@ -386,7 +416,7 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
     """Zeros of the given sizes."""
     if min(shape := given("zeros", "size", sizes, size), default=0) < 0:
         raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}.")
-    return finish(np.zeros(shape, _dtype(dtype)), requires_grad, device)
+    return finish(np.zeros(checked(shape), _dtype(dtype)), requires_grad, device)
 
 
 @factory
@@ -401,16 +431,24 @@ def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
     return finish(np.empty(checked(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
+MOST = 1 << 60  # elements, or steps between them, whose bytes a signed 64-bit number counts
+
+
 def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
     if shape and min(shape) < 0:
         raise errors.negative_size(shape)
+    if (count := math.prod(shape)) >= MOST or (not count and math.prod(n or 1 for n in shape) >= MOST):
+        raise errors.too_many_elements(shape, count)
     return shape
 
 
 @factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
-    value = from_data(fill_value.item() if isinstance(fill_value, np.generic) else fill_value, dtype)
+    fill_value = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    value = from_data(fill_value, dtype)
+    if value.dtype.kind != "b" and type(fill_value) in SCALARS and np.isinf(value) and abs(fill_value) < math.inf:
+        raise RuntimeError(f"value cannot be converted to type {errors.c_name(value.dtype)} without overflow. In full().")
     return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
 
 
@@ -548,6 +586,10 @@ def arange(
 ) -> Any:
     """start, start + step, .. before end: int64 for integers, else the default dtype."""
     start, end, step = _progression(start, end, step)
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}. In arange().")
+    if abs((end - start) / step) >= 1 << 63:
+        raise RuntimeError(f"invalid size, possible overflow? In arange({start}, {end}, {step}).")
     if dtype is dtypes.int64:
         start, end, step = _progression(int(start), int(end), int(step))
     whole = all(isinstance(v, int) for v in (start, end, step))

@@ -75,10 +75,16 @@ def conj(input: Any) -> Any:
 @half_in_float32
 def _with_alpha(op: Any, input: Any, other: Any, alpha: Any) -> Any:
     """op(input, alpha * other)."""
+    if type(input) in SCALARS and type(other) in SCALARS:
+        input = tensor(input)
     x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
     dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
-    if type(alpha) is float and not is_inexact(dtype):
+    if type(alpha) is bool and dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if type(alpha) in (float, complex) and not is_inexact(dtype):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if type(alpha) is complex and dtype.kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     return op(x, y * (alpha if dtype.kind != "b" else bool(alpha)))
 
 
@@ -92,7 +98,7 @@ def _times_value(product: Any, x: Any, value: Any) -> Any:
 @numbers_first("alpha")
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
-    if alpha != 1:
+    if alpha != 1 or alpha is True:
         return put_out(_with_alpha(_add, input, other, alpha), out)
     return _add(input, other, out=out)
 
@@ -100,7 +106,9 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
 @numbers_first("alpha")
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
-    if alpha != 1 and not any([isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]):  # which _sub refuses
+    if (alpha != 1 or alpha is True) and not any(
+        [isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]  # which _sub refuses
+    ):
         return put_out(_with_alpha(_sub, input, other, alpha), out)
     return _sub(input, other, out=out)
 

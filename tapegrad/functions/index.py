@@ -27,7 +27,7 @@ from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from . import lookup
 from .arguments import dim_within, numpy_names, sizes, with_grad_fn_name, with_out
-from .inplace import run_in_place, write_index
+from .inplace import may_overlap, run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
 
@@ -199,13 +199,13 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         return
     key = lookup.with_arrays(key)
     try:
-        shape = form_of(x._d)[tuple(map(devices.host, key))].shape
+        shape = _shape_at(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
-    if basic and not alias.has_level(x) and 0 in form_of(x._d).strides:  # the part may be writable where the whole is not
+    if basic and not alias.has_level(x) and may_overlap(x):  # the part may be writable where the whole is not
         alias.view(x, TABLE["index"], key).copy_(v)
         return
     write_index(x, key, v, TABLE["index_put"])
@@ -218,7 +218,24 @@ def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:
         places = [a for a in arrays if (a.ndim and a.dtype.kind != "O") or a.dtype.kind == "b"]
         one = math.prod(shape_of(value)) == 1
         if places and not (one and len(places) == 1 and places[0].dtype.kind == "b" and places[0].ndim):
+            key, _ = canonical(indices, shape_of(x))
+            if not lookup.varies(key):
+                _check_fits(shape_of(value), _shape_at(x, lookup.with_arrays(key)))
             raise errors.index_put_dtypes(x._d.dtype, value._d.dtype)
+
+
+def _shape_at(x: Any, key: Any) -> tuple[int, ...]:
+    return form_of(x._d)[tuple(map(devices.host, key))].shape  # type: ignore[no-any-return]
+
+
+def _check_fits(shape: tuple[int, ...], places: tuple[int, ...]) -> None:
+    """Values are broadcast to the places that an advanced index names."""
+    ends = zip(reversed(shape), reversed(places), strict=False)
+    if len(shape) > len(places) or any(n not in (1, m) for n, m in ends):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(shape)} cannot be broadcast to indexing result of shape "
+            f"{list(places)}"
+        )
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
@@ -533,13 +550,8 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> W
     if accumulate and v._d.dtype != x._d.dtype:
         raise errors.index_put_dtypes(x._d.dtype, v._d.dtype)
     _check_source(x, tuple(indices), v)
-    if len(shape_of(v)) > 1 and not lookup.varies(key):
-        shape = form_of(x._d)[tuple(map(devices.host, lookup.with_arrays(key)))].shape
-        if len(shape_of(v)) > len(shape):
-            raise RuntimeError(
-                f"shape mismatch: value tensor of shape {list(shape_of(v))} cannot be broadcast to indexing result of shape "
-                f"{list(shape)}"
-            )
+    if shape_of(v) and not lookup.varies(key):
+        _check_fits(shape_of(v), _shape_at(x, lookup.with_arrays(key)))
     return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
 
 

@@ -22,6 +22,13 @@ from ..dtypes import HALF
 OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
 
 
+def may_overlap(t: Any) -> bool:
+    """Whether two elements may lie in one place."""
+    if type(t._d) is np.ndarray and 0 in t._d.strides:
+        return True
+    return type(t._st) is Alias and any([op.name in OVERLAPPING for op, _ in t._st.chain])
+
+
 def count_write(t: Any) -> None:
     """Note a write in place for `Tensor._version`."""
     a = t._st
@@ -58,7 +65,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(a) is not Alias:
         t._writes = getattr(t, "_writes", 0) + 1
         return
-    if any([op.name in OVERLAPPING for op, _ in a.chain]):
+    if may_overlap(t):
         shown = t._d
         if type(shown) is not np.ndarray:  # of other devices: what the views show of an array of NumPy
             shown = np.asarray(a.store.root)

@@ -58,7 +58,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     xs = _of_one_dtype(xs)
     first = next((x._d.shape for x in xs if x._d.shape != (0,)), (0,))
-    d = dim_of(dim if axis is None else axis, len(first))
+    d = 0 if first == (0,) else dim_of(dim if axis is None else axis, len(first))  # as in PyTorch, any dim of nothing
     if len(first) > 1:  # as in PyTorch, a vector without elements fits everything
         nothing = (*first[:d], 0, *first[d + 1 :])
         xs = [reshape(x, nothing) if x._d.shape == (0,) else x for x in xs]

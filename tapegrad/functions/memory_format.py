@@ -19,6 +19,19 @@ def rank_of(memory_format: Any) -> int | None:
     return None if memory_format is None else RANKS.get(str(memory_format))
 
 
+def steps_in(size: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
+    """The steps, in elements, of a tensor that fills its memory in the order of a format."""
+    rank = rank_of(memory_format)
+    if rank is not None:
+        check_rank(size, rank, memory_format)
+    order = range(len(size)) if rank is None else (0, *range(2, rank), 1)
+    steps, step = [0] * len(size), 1
+    for d in reversed(order):
+        steps[d] = step
+        step *= max(size[d], 1)
+    return tuple(steps)
+
+
 def is_row_major(memory_format: Any) -> bool:
     """Whether it is contiguous_format."""
     return memory_format is not None and str(memory_format) == "torch.contiguous_format"
@@ -29,6 +42,11 @@ def has_channels_last(a: Any) -> bool:
     if type(a) is not np.ndarray or a.flags.c_contiguous or a.ndim not in (4, 5):
         return False
     return bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
+
+
+def format_of(a: Any) -> str | None:
+    """The name of the format that an array's elements lie in with the channels innermost, if they do."""
+    return next((name for name, rank in RANKS.items() if rank == a.ndim), None) if has_channels_last(a) else None
 
 
 def in_channels_last(t: Any, node: str = "CloneBackward0") -> Any:

@@ -94,22 +94,43 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     return _view(x, "view", target)
 
 
+def steps_of(a: Any) -> tuple[int, ...]:
+    """Steps in memory, in elements."""
+    a = form_of(a)
+    if not a.size and not any(a.strides[: max(a.ndim - 1, 1)]):  # NumPy gives steps only to parts of other arrays
+        return tuple([prod(n or 1 for n in a.shape[d + 1 :]) for d in range(a.ndim)])
+    steps = [s // a.itemsize for s in a.strides]
+    for d in reversed(range(a.ndim)):
+        if a.shape[d] == 1 and not steps[d]:  # NumPy's for a new dimension
+            steps[d] = a.shape[d + 1] * steps[d + 1] if d + 1 < a.ndim else 1
+    return tuple(steps)
+
+
+def offset_of(x: Any) -> int:
+    """Elements between the beginning of the memory block and the first element."""
+    own, _, block = shared_views.layers(x)
+    return offset_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
+
+
 def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     """The memory's bits taken for another dtype; of another size, the last dimension grows or shrinks."""
     shape = shape_of(x)
     if x._d.dtype == dtype:
         return _view(x, "alias")
-    old, new = (errors.dtype_name(d) for d in (x._d.dtype, dtype))
+    names = " as ".join(errors.dtype_name(d) for d in (x._d.dtype, dtype))
     if x._d.itemsize != dtype.itemsize:
         if not shape:
-            raise RuntimeError(f"self.dim() cannot be 0 to view {old} as {new} (different element sizes)")
-        if shape[-1] * x._d.itemsize % dtype.itemsize:
-            raise RuntimeError(
-                f"self.size(-1) must be divisible by {dtype.itemsize // x._d.itemsize} to view {old} as {new} (different "
-                f"element sizes), but got {shape[-1]}"
-            )
-        if form_of(x._d).strides[-1] != x._d.itemsize:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
+            raise RuntimeError(f"self.dim() cannot be 0 to view {names} (different element sizes)")
+        *steps, last = steps_of(x._d)
+        if last != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names} (different element sizes), but got {last}")
+        if (ratio := dtype.itemsize // x._d.itemsize) > 1:
+            held = {"size(-1)": shape[-1], "storage_offset()": offset_of(x)}
+            for what, n in (held | {f"stride({d})": n for d, n in enumerate(steps)}).items():
+                if n % ratio:
+                    raise RuntimeError(
+                        f"self.{what} must be divisible by {ratio} to view {names} (different element sizes), but got {n}"
+                    )
     return shared_views.untracked_view(x, _Bits(), dtype)
 
 
@@ -153,8 +174,10 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """All elements in one dimension."""
-    return reshape(input, -1)
+    """All elements in one dimension: a view of memory in row-major order, else a copy."""
+    x = tensor(input)
+    alias.sync_only(x) if x._st is not None else None
+    return reshape(x if form_of(x._d).flags.c_contiguous else TABLE["contiguous"].call(x), -1)
 
 
 @numpy_names

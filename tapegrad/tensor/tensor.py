@@ -21,6 +21,7 @@ from ..core.record import Box
 from ..core.slot_hooks import retain
 from ..core.state import TRACE, is_recording
 from ..core.vjp import bottom, fixed_like
+from ..core.warning import warn
 from ..functions import (
     complex_and_bits,
     create,
@@ -190,15 +191,12 @@ class Tensor(Filling, Protocols, TableMethods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
-        a = operands.form_of(raw(self))
-        form = a if a.size else np.broadcast_to(a.dtype.type(0), [max(n, 1) for n in a.shape]).copy()
-        strides = tuple([s // a.itemsize for s in form.strides])
-        return strides if dim is None else strides[dim]
+        steps = shape.steps_of(raw(self))
+        return steps if dim is None else steps[dim]
 
     def storage_offset(self) -> int:
         """Elements between the beginning of the memory block and the first element."""
-        own, _, block = shared_views.layers(self)
-        return shape.offset_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
+        return shape.offset_of(self)
 
     def is_nonzero(self) -> bool:
         """Whether the one element is not 0."""
@@ -640,6 +638,9 @@ class Tensor(Filling, Protocols, TableMethods):
     def __setitem__(self, key: Any, value: Any) -> None:
         index.setitem(self, key, value)
 
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise TypeError("Tensor does not support deleting items")
+
     def __dir__(self) -> list[str]:
         return sorted((set(dir(type(self))) | set(self.__dict__)) - set(Box.__slots__[1:]))
 
@@ -798,8 +799,11 @@ class Tensor(Filling, Protocols, TableMethods):
         """Take a result given by `out=`: its values, and its shape if that differs."""
         check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
-            memory.rebind(self, result.to(self.dtype).detach())
-            return self
+            if self._d.size:
+                warn(errors.out_resized(self._d.shape, result._d.shape))
+            self.resize_(result._d.shape)
+        if type(self._d) is np.ndarray and not record.functional(self._d):
+            alias.alias_of(self)  # so that the result goes into the memory that it has
         return writes.assign(self, result, "out")  # type: ignore[no-any-return]
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
@@ -836,22 +840,24 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
-        target = create.checked(given("resize_", "size", sizes))
+        target = given("resize_", "size", sizes)
+        if (n := math.prod(target)) >= 1 << 63:
+            raise RuntimeError(f"numel: integer multiplication overflow. In resize_() to {list(target)}.")
+        create.checked(target)
         if self.requires_grad:
             raise errors.resize_tracked()
-        a, n = operands.form_of(raw(self)), math.prod(target)
-        if n >= 1 << 63:
-            raise RuntimeError(f"numel: integer multiplication overflow. In resize_() to {list(target)}.")
-        if target == a.shape and a.flags.c_contiguous:
+        a = operands.form_of(raw(self))
+        steps = formats.steps_in(target, memory_format)
+        if a.shape == target and (memory_format is None or shape.steps_of(a) == steps):
             return self
-        if n <= a.size and a.flags.c_contiguous:
-            line = shape.view(self, a.size)[:n]
-            return memory.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
-        line = np.empty(n, a.dtype)
-        line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
-        memory.rebind(self, fixed_like(line.reshape(target), self))
-        count_write(self)
-        return self
+        own, _, block = shared_views.layers(self)
+        at, held = (0, a.size) if type(own) is not np.ndarray else shape.offset_in(own, block, a.itemsize)
+        if at + n > held:
+            line = np.empty(at + n, a.dtype)
+            known = self.reshape(-1) if type(own) is not np.ndarray else storages.block_of(self)._line
+            line[:held] = devices.host(known._d)
+            memory.rebind(self, fixed_like(line, self))
+        return memory.become(self, shape.as_strided(self, target, steps, at), "resize_")  # type: ignore[no-any-return]
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
@@ -906,8 +912,10 @@ class Tensor(Filling, Protocols, TableMethods):
         return self
 
     def resize_as_(self, other: Any, *, memory_format: Any = None) -> Tensor:
-        """resize_ to other's shape."""
-        return self.resize_(*raw(other).shape)
+        """resize_ to other's shape, and with preserve_format to its order in memory."""
+        if str(memory_format) == "torch.preserve_format":
+            memory_format = formats.format_of(raw(other))
+        return self.resize_(raw(other).shape, memory_format=memory_format)
 
     def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """1 with the probability given by each element, or with probability p, else 0."""

@@ -12,6 +12,8 @@ from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.dtypes import float8_e5m2 as float8_e5m2
 from tapegrad.dtypes import layout as _layout
 
+from ._storages import *  # noqa: F403
+from ._storages import _of_default_dtype
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
@@ -67,6 +69,8 @@ def _nnpack_available() -> bool:
 
 
 def __getattr__(name: str) -> object:
+    if name == "Storage":
+        return _of_default_dtype()
     if name.startswith("_foreach_"):
         from . import _foreach
 
