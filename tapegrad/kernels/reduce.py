@@ -327,7 +327,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of complex arrays, from the larger one on: its imaginary part is not wrapped, as in PyTorch."""
     first = x.real >= y.real
     larger, smaller = np.where(first, x, y), np.where(first, y, x)
-    return np.where(np.isfinite(larger.real), larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
+    apart = np.isfinite(larger.real) | (larger.real > smaller.real)
+    return np.where(apart, larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
 
 
 TINY = float(np.finfo(np.float32).tiny)
