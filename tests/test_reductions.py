@@ -138,6 +138,8 @@ def test_logcumsumexp_of_complex_numbers_with_infinite_parts():
     for terms, last in (((1e3 + 5j, complex(inf, 0)), complex(inf, 0)), ((complex(inf, 1), 2 + 2j), complex(inf, 1)),
                         ((2 + 1j, complex(inf, 2)), complex(inf, 2))):  # fmt: skip
         assert tg.logcumsumexp(tg.tensor(terms, dtype=tg.complex128), 0)[1].item() == last
+    nothing = tg.tensor([complex(-inf, inf), complex(-inf, 1.0), 1.2 + 2.1j])
+    assert tg.logcumsumexp(nothing, 0).tolist() == [complex(-inf, 0), complex(-inf, 0), nothing[2].item()]
 
 
 def test_logcumsumexp_in_extreme_ranges():

@@ -318,8 +318,9 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
         return np.logaddexp.accumulate(x, axis=dim)
     out = np.empty_like(x)
     terms, steps = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    nothing = x.dtype.type(complex(-np.inf, 0.0))  # a term of real part -inf has no phase, also if it is the first
     for i in range(len(steps)):
-        steps[i] = _logaddexp(steps[i - 1], terms[i]) if i else terms[i]
+        steps[i] = _logaddexp(steps[i - 1] if i else nothing, terms[i])
     return out
 
 
