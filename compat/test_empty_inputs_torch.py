@@ -30,9 +30,8 @@ KNOWN = {
     },
     "accepted": {
         "windows over images without channels": """
-            nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d
-            nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
-            nn.functional.interpolate:area nn.functional.channel_shuffle
+            nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.interpolate:area
+            nn.functional.channel_shuffle
         """,
         "an image without elements may have a border": """
             nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d

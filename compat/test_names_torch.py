@@ -26,7 +26,7 @@ MISSING = {
     **dict.fromkeys(
         ("batch_norm_backward_elemt", "batch_norm_backward_reduce", "batch_norm_elemt", "batch_norm_gather_stats",
          "batch_norm_gather_stats_with_counts", "batch_norm_stats", "batch_norm_update_stats", "native_norm",
-         "segment_reduce", "slice_inverse", "embedding_bag", "hash_tensor"),
+         "segment_reduce", "slice_inverse", "hash_tensor"),
         KERNEL,
     ),
     **dict.fromkeys(("init_num_threads", "thread_safe_generator", "compiled_with_cxx11_abi"), SETTING),

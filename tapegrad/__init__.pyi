@@ -630,6 +630,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 def embedding(weight: Operand, indices: Any, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
     """nn.functional.embedding, weight first; a negative padding_idx stands for none."""
 
+def embedding_bag(weight: Operand, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: builtins.int = 0, sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows of weight over bags of indices, as nn.functional.embedding_bag, with what PyTorch's backward pass reads."""
+
 def embedding_renorm_(input: Operand, indices: Any, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
     """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place."""
 

@@ -37,6 +37,20 @@ def dtype_name(dtype: Any) -> str:
     return names.get(str(dtype), str(dtype))
 
 
+def out_dtype(wanted: Any, got: Any, field: str) -> RuntimeError:
+    """For an `out` that must have the very dtype of the result."""
+    names = {
+        "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+        "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
+        "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    }  # fmt: skip
+    own, other = (names.get(str(d), str(d)) for d in (wanted, got))
+    return RuntimeError(
+        f"Expected out tensor to have dtype {own}, but got {other} instead (expected scalar type '{dtype_name(wanted)}' but "
+        f"got '{dtype_name(got)}' for {field})"
+    )
+
+
 def no_unsigned_promotion(a: str, b: str) -> RuntimeError:
     return RuntimeError(
         f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {dtype_name(a)} and "

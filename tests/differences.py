@@ -481,6 +481,9 @@ ROWS = [
      "p = L.tensor(0.5, requires_grad=True); L.manual_seed(0)\n"
      "print(L.autograd.grad(L.distributions.ContinuousBernoulli(p).rsample(), p, allow_unused=True)[0])",
      "tensor(0.5000)", "tensor(0.)"),
+    ("log_prob of ContinuousBernoulli is exact at large logits",
+     "d = L.distributions.ContinuousBernoulli(logits=L.tensor([1000.]))\n"
+     "print(round(d.log_prob(L.ones(1)).item(), 4))", "6.9078", "2.769"),
     ("sample() has no tangent in forward mode",
      "x = L.tensor(0.5); f = lambda v: L.distributions.Uniform(0., v).sample()\n"
      "print(L.func.jvp(f, (x,), (x,))[1].item() == 0)",

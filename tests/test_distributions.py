@@ -862,3 +862,8 @@ def test_a_custom_family():
         d.log_prob(t(1.5))
     with pytest.raises(ValueError, match="Expected parameter width"):
         Triangular(-1.0)
+
+
+def test_a_single_value_for_a_batch_of_transformed_samples():
+    weibull = D.Weibull(tg.ones(2, 3), tg.full((2, 3), 2.0))
+    assert tg.allclose(weibull.log_prob(tg.tensor(1.0)), tg.full((2, 3), math.log(2.0) - 1.0))

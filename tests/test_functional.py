@@ -487,6 +487,22 @@ def test_bags(mode, padding):
         assert not g[padding].any()
 
 
+def test_bags_with_what_pytorchs_backward_pass_reads():
+    w, index, offsets = tg.arange(8.0).reshape(4, 2).requires_grad_(), tg.tensor([3, 1, 2, 2]), tg.tensor([0, 2, 2])
+    kinds = {
+        0: ([[8, 10], [0, 0], [8, 10]], [], [0, 0, 0], [0, 0, 0]),
+        1: ([[4, 5], [0, 0], [4, 5]], [0, 0, 2, 2], [2, 0, 2], [2, 0, 2]),
+        2: ([[6, 7], [0, 0], [4, 5]], [0, 0, 2, 2], [2, 0, 2], [[3, 3], [0, 0], [2, 2]]),
+    }
+    for mode, expected in kinds.items():
+        bags = tg.embedding_bag(w, index, offsets, mode=mode)
+        assert [t.tolist() for t in bags] == list(expected)
+        assert type(bags[0].grad_fn).__name__ == "EmbeddingBagBackward0" and not bags[3].requires_grad
+    padded = tg.embedding_bag(w, index.int(), offsets.int(), False, 2, False, None, False, 3)
+    assert [t.tolist() for t in padded] == [[[2, 3], [0, 0], [4, 5]], [0, 0, 2, 2], [1, 0, 2], [[1, 1], [0, 0], [2, 2]]]
+    assert padded[1].dtype == padded[3].dtype == tg.int32
+
+
 def test_one_hot():
     close(F.one_hot(tg.tensor([[1, 0]]), 3), [[[0, 1, 0], [1, 0, 0]]])
     assert F.one_hot(tg.tensor([2])).dtype is tg.int64 and F.one_hot(tg.tensor([2])).shape == (1, 3)
@@ -600,6 +616,17 @@ ERRORS = [
     (lambda: F.embedding(tg.tensor([1]), tg.ones(3, 2), padding_idx=3), AssertionError, "Padding_idx"),
     (lambda: F.embedding_bag(tg.tensor([1]), tg.ones(3, 2)), ValueError, "offsets has to be a 1D Tensor"),
     (lambda: F.embedding_bag(tg.tensor([[1]]), tg.ones(3, 2), mode="x"), ValueError, "mode has to be one of"),
+    (lambda: F.embedding_bag(tg.tensor([[3]]), tg.ones(3, 2)), RuntimeError, "Expected idx >= 0 && idx < num_embeddings"),
+    (lambda: F.embedding_bag(tg.tensor([[1]]), tg.ones(3, 2), padding_idx=3), RuntimeError, "padding_idx must be within"),
+    (
+        lambda: F.embedding_bag(
+            tg.tensor([[1]]), tg.ones(3, 2), mode="sum", per_sample_weights=tg.ones(1, 1, dtype=tg.float64)
+        ),
+        RuntimeError, "to have the same type as tensor for argument #1 'per_sample_weights'",
+    ),
+    (lambda: tg.embedding_bag(tg.ones(3, 2), tg.ones(1, 1, 1).long(), tg.tensor([0])), RuntimeError, "1D or 2D Tensor"),
+    (lambda: tg.embedding_bag(tg.ones(3, 2), tg.tensor([1]), tg.tensor([[0]])), RuntimeError, "offsets has to be a 1D"),
+    (lambda: tg.embedding_bag(tg.ones(2), tg.tensor([1]), tg.tensor([0])), RuntimeError, "weight has to be a 2D Tensor"),
     (lambda: F.one_hot(tg.tensor([3]), 3), RuntimeError, "Class values must be smaller"),
     (lambda: F.bilinear(tg.ones(2, 3), tg.ones(2, 4), tg.ones(5, 2, 4)), RuntimeError, "input1 size does not match weight"),
     (

@@ -54,7 +54,15 @@ KEPT = {
     "lp_pool2d": lambda x: F.lp_pool2d(x, 2, 2),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
     "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "places of adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True)[1],
+    "max_unpool2d": lambda x: F.max_unpool2d(x[:, :, :2, :2], tg.tensor([[0, 2], [8, 10]]).expand(2, 3, 2, 2), 2),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: F.group_norm(x, 3),
+    "interpolate": lambda x: F.interpolate(x, scale_factor=2),
+    "bilinear interpolate": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "interpolate by areas": lambda x: F.interpolate(x, size=(1, 3), mode="area"),
+    "pad": lambda x: F.pad(x, (1, 1)),
+    "replicating pad": lambda x: F.pad(x, (1, 1, 0, 0), mode="replicate"),
     "dropout": lambda x: F.dropout(x, 0.5),
     "dropout2d": lambda x: F.dropout2d(x, 0.5),
     "relu": F.relu,
@@ -72,6 +80,15 @@ def test_layers_keep_channels_last(function):
     plain = function(X)
     assert kept.is_contiguous(memory_format=tg.channels_last) and not kept.is_contiguous()
     assert plain.is_contiguous() and (function in (KEPT["dropout"],) or tg.allclose(kept, plain))
+
+
+def test_layers_keep_channels_last_of_memory_with_gaps():
+    x = tg.arange(192.0).reshape(2, 6, 4, 4).to(memory_format=tg.channels_last)[:, ::2]
+    y, places = F.max_pool2d(x, 2, return_indices=True)
+    assert not x.is_contiguous(memory_format=tg.channels_last)
+    assert y.stride() == places.stride() == (12, 1, 6, 3) and y[0, :, 0, 0].tolist() == [5, 37, 69]
+    assert F.max_pool2d(tg.ones(2, 3, 4, 8)[:, :, :, ::2], 2).is_contiguous()
+    assert F.adaptive_max_pool3d(tg.ones(2, 3, 4, 4, 4).to(memory_format=tg.channels_last_3d), 2).is_contiguous()
 
 
 def test_channels_last_is_asked_for():

@@ -331,3 +331,17 @@ def test_old_weight_norm_trains_and_is_removed():
     nn.utils.remove_weight_norm(net)
     assert [k for k, _ in net.named_parameters()] == ["bias", "weight"]
     close(net.weight, value)
+
+
+def test_parametrizations_of_classes_made_in_functions():
+    class Twice(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    layer = nn.Linear(2, 2)
+    nn.utils.parametrize.register_parametrization(layer, "weight", Twice())
+    with pytest.raises(RuntimeError, match=r"only supported through state_dict\(\).*Twice was made inside a function"):
+        pickle.dumps(layer)
+    copied = copy.deepcopy(layer)
+    assert tg.equal(copied.weight, layer.weight) and type(copied).__name__ == "ParametrizedLinear"
+    assert copied.parametrizations.weight.original is not layer.parametrizations.weight.original

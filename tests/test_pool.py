@@ -133,6 +133,15 @@ def test_fractional_windows():
     assert first.shape == (1, 3, 3) and tg.equal(first, F.fractional_max_pool2d(x, 2, output_ratio=0.5))
 
 
+def test_fractional_samples_of_another_batch():
+    """More samples than images are legal, as are none for no images."""
+    x, samples = tg.arange(98.0).reshape(2, 1, 7, 7), tg.full((3, 1, 2), 0.5)
+    y = F.fractional_max_pool2d(x, 2, 3, _random_samples=samples)
+    assert tg.equal(y, F.fractional_max_pool2d(x, 2, 3, _random_samples=samples[:2]))
+    assert F.fractional_max_pool2d(x[:0], 2, 3, _random_samples=samples[:0]).shape == (0, 1, 3, 3)
+    assert F.fractional_max_pool2d(x[0], 2, 3, _random_samples=samples).shape == (1, 3, 3)
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpooling_undoes_pooling(dims):
     x = tg.randn(2, 3, *(6,) * dims, dtype=tg.float64, requires_grad=True)
@@ -172,6 +181,18 @@ def test_unfold_and_fold():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
+        (lambda x: F.adaptive_max_pool2d(x[:1, :0], 2), RuntimeError, "adaptive_max_pool2d(): Expected input to have "
+         "non-zero size for non-batch dimensions, but input has sizes [1, 0, 8, 8] with dimension 1 being empty"),
+        (lambda x: F.adaptive_max_pool1d(x[0], 2**62 - 1), RuntimeError, "Storage size calculation overflowed with sizes="),
+        (lambda x: F.fractional_max_pool2d(x, (1,), 2), RuntimeError, "fractional_max_pool2d: kernel_size must either be a "
+         "single Int or tuple of Ints"),
+        (lambda x: F.fractional_max_pool2d(x, 0, 2), RuntimeError, "kernel_size should be greater than zero"),
+        (lambda x: F.fractional_max_pool2d(x, 2, 2, _random_samples=tg.ones(2, 2, 2)), RuntimeError,
+         "Expect _random_samples.size(1) equals to input channel size."),
+        (lambda x: F.fractional_max_pool2d(x, 2, 2, _random_samples=tg.ones(0, 3, 2)), RuntimeError,
+         "Expect _random_samples.size(0) no less then input batch size."),
+        (lambda x: F.fractional_max_pool2d(x, 2, 2, _random_samples=tg.ones(3, 2)), RuntimeError,
+         "Expect _random_samples to have 3 dimensions, got 2"),
         (lambda x: F.max_pool2d(x, 0), RuntimeError, "stride should not be zero"),
         (lambda x: F.max_pool2d(x, 2, padding=2), RuntimeError, "pad should be at most half of effective kernel size, "
          "but got pad=2, kernel_size=2 and dilation=1"),

@@ -134,6 +134,16 @@ def test_rows_that_the_loss_does_not_use_stay_0_at_any_order(name):
         y = g[0, 0]
 
 
+def test_logcumsumexp_of_complex_numbers_with_infinite_parts():
+    """The larger infinite term alone decides; its imaginary part stays."""
+    inf = math.inf
+    for terms, last in (((1e3 + 5j, complex(inf, 0)), complex(inf, 0)), ((complex(inf, 1), 2 + 2j), complex(inf, 1)),
+                        ((2 + 1j, complex(inf, 2)), complex(inf, 2))):  # fmt: skip
+        assert tg.logcumsumexp(tg.tensor(terms, dtype=tg.complex128), 0)[1].item() == last
+    nothing = tg.tensor([complex(-inf, inf), complex(-inf, 1.0), 1.2 + 2.1j])
+    assert tg.logcumsumexp(nothing, 0).tolist() == [complex(-inf, 0), complex(-inf, 0), nothing[2].item()]
+
+
 def test_logcumsumexp_in_extreme_ranges():
     assert gradient_of(lambda t: tg.logcumsumexp(t, 0), [1000.0, -1000.0, 1.0]).tolist() == [3.0, 0.0, 0.0]
     assert gradient_of(lambda t: tg.logcumsumexp(t, 0), [-1000.0, 1000.0, 1000.0]).tolist() == pytest.approx([1.0, 1.5, 0.5])

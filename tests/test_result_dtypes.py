@@ -178,3 +178,26 @@ def test_tolerances_for_each_matrix_leave_the_gradient_its_shape():
     inverses = tg.linalg.pinv(x, atol=tg.tensor([0.1, 0.2], dtype=tg.float64))
     inverses.sum().backward()
     assert inverses.shape == (2, 3, 3) and x.grad.shape == (3, 3) and x.grad[0, 0].item() == -2
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "nansum", "cumsum", "cumprod"])
+def test_an_out_of_another_dtype_than_asked_for(name):
+    x = tg.ones(2, 3)
+    out = tg.empty(0, dtype=tg.float64)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        getattr(tg, name)(x, 0, dtype=tg.float32, out=out)
+    assert getattr(tg, name)(x, 0, dtype=tg.float64, out=out).dtype == tg.float64
+
+
+@pytest.mark.parametrize("name, more", [
+    ("max", (0,)), ("min", (0,)), ("mode", (0,)), ("median", (0,)), ("nanmedian", (0,)), ("kthvalue", (1, 0)),
+    ("topk", (2,)), ("sort", ()), ("cummax", (0,)), ("cummin", (0,)),
+])  # fmt: skip
+def test_values_and_indices_go_into_an_out_of_their_dtypes_alone(name, more):
+    x = tg.arange(9.0).reshape(3, 3)
+    for wrong, text in (((tg.float64, tg.int64), "'Float' but got 'Double' for values"),
+                        ((tg.float32, tg.int32), "'Long' but got 'Int' for indices")):  # fmt: skip
+        with pytest.raises(RuntimeError, match=text):
+            getattr(tg, name)(x, *more, out=tuple(tg.empty(0, dtype=d) for d in wrong))
+    out = tg.empty(0), tg.empty(0, dtype=tg.int64)
+    assert tg.equal(getattr(tg, name)(x, *more, out=out)[0], out[0]) and out[1].numel()

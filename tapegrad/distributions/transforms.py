@@ -739,7 +739,7 @@ class AffineTransform(Transform):
         if isinstance(self.scale, Number):
             result = full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
         else:
-            result = self.scale.abs().log().expand(y.shape)
+            result = self.scale.abs().log().expand(broadcast_shapes(x.shape, y.shape))
         return _sum_rightmost(result, self._event_dim)
 
     def forward_shape(self, shape: Any) -> Any:

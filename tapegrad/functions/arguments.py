@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .. import errors
+from .. import dtypes, errors
 from ..core import record
 from ..core.op import TABLE
 from ..core.tape import next_slot
@@ -49,6 +49,23 @@ def dim_within(dim: int, rank: int) -> int:
     return dim_of(dim, rank)
 
 
+PLACED = (("values", "indices"), ("min", "max"))
+"""Fields of the results of max, sort and the like: PyTorch casts them to no other dtype of an `out`."""
+
+
+def in_dtype_of(out: Any, dtype: Any) -> Any:
+    """The dtype in which to compute a sum with `out`: that of `out`.
+
+    Raises:
+        RuntimeError: if another dtype is asked for.
+    """
+    if out is None:
+        return dtype
+    if dtype is not None and dtypes.to_numpy(dtype) != dtypes.to_numpy(out.dtype):
+        raise errors.out_dtype(dtypes.to_numpy(dtype), dtypes.to_numpy(out.dtype), "out")
+    return out.dtype
+
+
 def with_out(function: F) -> F:
     """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
     signature = inspect.signature(function)
@@ -60,6 +77,10 @@ def with_out(function: F) -> F:
             return result
         if not isinstance(result, tuple):
             return out.resize_as_result_(result)
+        if getattr(result, "_fields", ()) in PLACED:
+            for o, value, field in zip(out, result, result._fields, strict=True):  # type: ignore[attr-defined]
+                if o._d.dtype != value._d.dtype:
+                    raise errors.out_dtype(value._d.dtype, o._d.dtype, f"{field} output")
         values = [o.resize_as_result_(value) for o, value in zip(out, result, strict=True)]
         return result._make(values) if hasattr(result, "_make") else tuple(values)
 

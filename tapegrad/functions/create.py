@@ -28,7 +28,7 @@ from ..programs.tracing import reads
 from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
-from .operands import SCALARS, as_constant, constant, filling, form_of, to_dtype
+from .operands import SCALARS, constant, filling, to_dtype
 from .shape import memory_order
 
 ALLOWED = "biufc"

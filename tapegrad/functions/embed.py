@@ -35,7 +35,13 @@ def _indices(name: str, indices: Any, rows: int) -> Any:
         )
     values = values_of(index)
     if values.size and not 0 <= values.min() <= values.max() < rows:
-        raise IndexError("index out of range in self")
+        if name == "embedding":
+            raise IndexError("index out of range in self")
+        wrong = values[(values < 0) | (values >= rows)].flat[0]
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}; there are {rows} "
+            "embeddings"
+        )
     return to_dtype(index, np.dtype(np.int64))
 
 
@@ -45,6 +51,15 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
     if not -rows <= padding_idx < rows:
         raise AssertionError("Padding_idx must be within num_embeddings")
     return padding_idx % rows
+
+
+def _of_weights_type(name: str, argument: str, w: Any, other: Any) -> None:
+    if other._d.dtype != w._d.dtype:
+        own, got = (errors.dtype_name(t._d.dtype) for t in (w, other))
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 '{argument}'; but "
+            f"type torch.{own}Tensor does not equal torch.{got}Tensor (while checking arguments for {name})"
+        )
 
 
 @no_grad()
@@ -93,20 +108,19 @@ def embedding(
     return _by_frequency(result, index, rows) if scale_grad_by_freq else result
 
 
-def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
-    """The bag of each index, and the number of bags."""
-    sizes = shape_of(input)
-    if len(sizes) == 2:
-        if offsets is not None:
-            raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                f"sequences. However, found offsets of type {type(offsets)}"
-            )
-        return fixed_like(np.repeat(np.arange(sizes[0]), sizes[1]), input), sizes[0]
-    if len(sizes) != 1:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(sizes)}")
-    if offsets is None:
-        raise ValueError("offsets has to be a 1D Tensor but got None")
+def _bags_by_row(input: Any) -> tuple[Any, int, int]:
+    """For a 2-D input: the bag of each index, the number of bags, and again."""
+    rows, width = shape_of(input)
+    return fixed_like(np.repeat(np.arange(rows), width), input), rows, rows or 1
+
+
+def bags_by_offset(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int, int]:
+    """The bag of each index, the number of bags, and that with the bag for what stands behind the last offset.
+
+    Raises:
+        RuntimeError: for offsets that are no integers, not 1-D or out of range.
+    """
+    sizes = math.prod(shape_of(input))
     if tensor(offsets)._d.dtype.kind not in "iu":
         raise RuntimeError(
             "Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
@@ -114,7 +128,7 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
         )
     starts = to_dtype(tensor(offsets), np.dtype(np.int64))
     if len(shape_of(starts)) != 1:
-        raise ValueError("offsets has to be a 1D Tensor")
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(shape_of(starts))}")
     if include_last_offset and not starts._d.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     values = values_of(starts)
@@ -123,19 +137,24 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
             f"{values[..., 0].max()}"
         )
-    if values.size and (values[..., -1] > sizes[0]).any():
+    if values.size and (values[..., -1] > sizes).any():
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {values[..., -1].max()}"
+            f"offsets[-1] can not be greater than input's length {sizes} but got offsets[-1] of {values[..., -1].max()}"
         )
-    bags = TABLE["searchsorted"].call(starts, fixed_like(np.arange(sizes[0]), starts), "right") - 1
-    return bags if len(starts) else elementwise.clamp_min(bags, 0), len(starts) - include_last_offset
+    bags = TABLE["searchsorted"].call(starts, fixed_like(np.arange(sizes), starts), "right") - 1
+    count = len(starts) - include_last_offset
+    return bags if len(starts) else elementwise.clamp_min(bags, 0), count, len(starts) or 1
 
 
-def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
-    """Largest value of each column within each bag, of rows that are there; 0 if none is. The gradient follows the first."""
+def _largest(rows: Any, bags: Any, count: int, there: Any) -> tuple[Any, Any]:
+    """Largest value of each column within each bag, of rows that are there, and its place; 0 and -1 if no row is.
+
+    The gradient follows the first of equal ones.
+    """
     n, width = shape_of(rows)
     if not n:
-        return create.zeros(count, width, dtype=rows.dtype, device=rows.device) + reduce.sum(rows, 0)
+        none = create.zeros(count, width, dtype=rows.dtype, device=rows.device) + reduce.sum(rows, 0)
+        return none, create.full((count, width), -1, device=rows.device)
     values = rows.detach() if there is None else elementwise.where(there, rows.detach(), -math.inf)
     top = create.full((count, width), -math.inf, dtype=rows.dtype, device=rows.device)
     own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
@@ -144,10 +163,51 @@ def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
     place = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
     best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), place, bags)
     found = TABLE["take_along"].call(rows, elementwise.clamp_max(best, n - 1), 0)
-    return elementwise.where(best < n, found, 0.0)
+    return elementwise.where(best < n, found, 0.0), elementwise.where(best < n, best, -1)
 
 
 @with_grad_fn_name("EmbeddingBagBackward0")
+def over_bags(
+    w: Any, input: Any, bags: tuple[Any, int, int], scale_grad_by_freq: bool, mode: str, factors: Any,
+    padding_idx: int | None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Rows of w summed, averaged or compared within bags; and the bags' sizes, for "max" the largest rows' indices.
+
+    Raises:
+        RuntimeError: for dtypes, an index or a padding_idx that do not fit.
+    """
+    of_index, count, every = bags
+    table = shape_of(w)[0]
+    if padding_idx is not None and not -table <= padding_idx < table:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-table} through {table - 1}, but got {padding_idx}"
+        )
+    index = shape.reshape(_indices("embedding_bag", input, table), (-1,))
+    if w._d.dtype.kind in "biuc":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got torch.{errors.dtype_name(w._d.dtype)}Tensor instead (while checking arguments for "
+            "embedding_bag)"
+        )
+    if factors is not None:
+        _of_weights_type("embedding_bag", "per_sample_weights", w, factors)
+    rows = _embedding(w, index, None)
+    if scale_grad_by_freq:
+        rows = _by_frequency(rows, index, table)
+    counted = None
+    if padding_idx is not None:
+        counted = shape.unsqueeze(elementwise.ne(index, padding_idx % table), 1)
+    if mode == "max":
+        largest, places = (t[:count] for t in _largest(rows, of_index, every, counted))
+        return largest, places
+    if factors is not None:
+        rows = rows * shape.reshape(factors, (-1, 1))
+    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), of_index, every, None)[:count]
+    ones = create.ones(*shape_of(index), 1, dtype=total.dtype, device=total.device)
+    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), of_index, every, None)[:count]
+    return total if mode == "sum" else total / elementwise.clamp_min(sizes, 1.0), sizes
+
+
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
@@ -169,7 +229,7 @@ def embedding_bag(
 
     Raises:
         ValueError: for shapes or a mode that do not fit.
-        RuntimeError: for offsets out of range.
+        RuntimeError: for offsets or an index out of range, and dtypes that do not fit.
     """
     w, x = tensor(weight), tensor(input)
     if w._d.dtype.kind in "iu" and x.is_floating_point():
@@ -186,45 +246,33 @@ def embedding_bag(
         )
     if len(shape_of(w)) != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
-    if w._d.dtype.kind in "biuc":
-        raise RuntimeError(
-            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-            f"Double; but got torch.{errors.dtype_name(w._d.dtype)}Tensor instead (while checking arguments for "
-            "embedding_bag)"
+    rank = len(shape_of(x))
+    if rank not in (1, 2):
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {rank}")
+    if rank == 2 and offsets is not None:
+        raise ValueError(
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+            f"sequences. However, found offsets of type {type(offsets)}"
         )
-    bags, count = _bag_offsets(x, offsets, include_last_offset)
-    every = count + (include_last_offset or not count)  # the indices from the last offset on belong to no bag
+    if rank == 1 and offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if rank == 1 and len(shape_of(tensor(offsets))) != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
-    table = shape_of(w)[0]
-    index = shape.reshape(_indices("embedding_bag", x, table), (-1,))
     if max_norm is not None:
-        limit_norms(w, index, max_norm, norm_type)
+        limit_norms(w, _indices("embedding_bag", x, shape_of(w)[0]), max_norm, norm_type)
     if factors is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}'). Please open a feature request on GitHub."
         )
-    rows = _embedding(w, index, None)
-    if scale_grad_by_freq:
-        rows = _by_frequency(rows, index, table)
-    counted = None
-    if padding_idx is not None:
-        counted = shape.unsqueeze(elementwise.ne(index, _padding(padding_idx, table)), 1)
-    if mode == "max":
-        return _largest(rows, bags, every, counted)[:count]
-    if factors is not None:
-        rows = rows * shape.reshape(factors, (-1, 1))
-    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, every, None)[:count]
-    if mode == "sum":
-        return total
-    ones = create.ones(*shape_of(index), 1, dtype=total.dtype, device=total.device)
-    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), bags, every, None)[:count]
-    return total / elementwise.clamp_min(sizes, 1.0)
+    bags = _bags_by_row(x) if rank == 2 else bags_by_offset(x, offsets, include_last_offset)
+    return over_bags(w, x, bags, scale_grad_by_freq, mode, factors, padding_idx)[0]
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:

@@ -38,10 +38,15 @@ def is_row_major(memory_format: Any) -> bool:
 
 
 def has_channels_last(a: Any) -> bool:
-    """Whether the elements of an array lie in the order of channels_last and in no other."""
-    if type(a) is not np.ndarray or a.flags.c_contiguous or a.ndim not in (4, 5):
+    """Whether the elements of an array lie in the order of channels_last and in no other, perhaps with gaps."""
+    if type(a) is not np.ndarray or a.flags.c_contiguous or a.ndim not in (4, 5) or not a.size or not a.strides[1]:
         return False
-    return bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
+    step = 0
+    for d in (1, *range(a.ndim - 1, 1, -1), 0):
+        if a.strides[d] < step or (d == 0 and a.strides[1] == step):
+            return False
+        step = a.strides[d] * a.shape[d]
+    return True
 
 
 def format_of(a: Any) -> str | None:
@@ -79,6 +84,8 @@ def with_format(t: Any, memory_format: Any) -> Any:
 
 def in_format_of(result: Any, node: str, *inputs: Any) -> Any:
     """A layer's result, with channels innermost if one of the inputs has them so."""
+    if has_channels_last(result._d):
+        return result
     for x in inputs:
         if isinstance(x, Box) and has_channels_last(x._d) and not has_level(result):
             return in_channels_last(result, node)

@@ -531,6 +531,9 @@ native:
     dropout_                            tg
     eig                                 tg Tensor
     embedding                           tg
+    embedding_bag                       tg
+    _embedding_bag                      tg
+    _embedding_bag_forward_only         tg
     embedding_renorm_                   tg
     feature_alpha_dropout               tg
     feature_alpha_dropout_              tg

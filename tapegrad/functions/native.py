@@ -119,6 +119,70 @@ def embedding(
     return embed.embedding(indices, weight, padding, scale_grad_by_freq=scale_grad_by_freq)
 
 
+MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Any = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Rows of weight over bags of indices, as nn.functional.embedding_bag, with what PyTorch's backward pass reads.
+
+    Args:
+        mode: 0 for sums, 1 for means, 2 for maxima.
+
+    Returns:
+        The rows; the bag of each index, empty for sums without padding_idx; the number of indices in each bag, zeros for
+        sums; the index that each maximum is of, or these numbers again.
+
+    Raises:
+        RuntimeError: for a mode, shapes, dtypes, offsets or an index that do not fit.
+    """
+    w, x, starts = tensor(weight), tensor(indices), tensor(offsets)
+    if len(shape_of(x)) not in (1, 2):
+        raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {len(shape_of(x))}")
+    if len(shape_of(starts)) != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(shape_of(starts))}")
+    if len(shape_of(w)) != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"`mode` must be sum, mean, or max, as 0, 1 or 2; got {mode}")
+    factors = None if per_sample_weights is None else tensor(per_sample_weights)
+    if factors is not None and mode:
+        raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
+    if factors is not None and factors._d.size != x._d.size:
+        raise RuntimeError(
+            f"embedding_bag: expected as many per_sample_weights as indices, {x._d.size}, got {factors._d.size}"
+        )
+    bags = embed.bags_by_offset(x, starts, include_last_offset)
+    rows, found = embed.over_bags(w, x, bags, scale_grad_by_freq, MODES[mode], factors, padding_idx)
+    whole = dtypes.promote_types(x.dtype, starts.dtype)
+    if mode == 0:
+        of_index = bags[0].to(whole) if padding_idx is not None else create.empty(0, dtype=whole)
+        return rows, of_index, *(create.zeros_like(starts, dtype=whole) for _ in range(2))
+    own = x.reshape(-1)
+    counted = create.ones_like(own) if padding_idx is None else own.ne(padding_idx % shape_of(w)[0])
+    sizes = create.zeros(bags[2], dtype=whole).index_add(0, bags[0], counted.to(whole))[: bags[1]]
+    if mode == 1:
+        return rows, bags[0].to(whole), sizes, sizes.clone()
+    winners = own[found.clamp_min(0)] * (found >= 0) if own._d.size else create.zeros_like(found)
+    return rows, bags[0].to(whole), sizes, winners.to(whole)
+
+
+def _embedding_bag(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Any = None, include_last_offset: bool = False, padding_idx: int = -1,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """embedding_bag, where a negative padding_idx stands for none."""
+    padding = None if padding_idx < 0 else padding_idx
+    return embedding_bag(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
+    )
+
+
+_embedding_bag_forward_only = _embedding_bag
+
+
 def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
     """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place."""
     rank = len(shape_of(input))

@@ -311,7 +311,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     merged = [sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]]
     if merged[0] * math.prod(merged[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {merged}")
-    return _group(x, num_groups, weight, bias, eps)[0]
+    return in_format_of(_group(x, num_groups, weight, bias, eps)[0], "NativeGroupNormBackward0", x)
 
 
 @with_grad_fn_name("NativeGroupNormBackward0")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -319,12 +320,15 @@ def _target(name: str, x: Any, output_size: Any, dims: int, mean: bool) -> Sizes
                 f"{name}: elements of output_size must be greater than or equal to 0 but received {{{wanted}}}"
             )
         raise errors.negative_size([*shape[:-dims], *sizes])
-    if 0 in before:
+    first = 1 if dims == 3 or not mean else len(shape) - dims  # means of 1-D and 2-D may have no channels
+    if 0 in shape[first:]:
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "
-            f"with dimension {len(shape) - dims + before.index(0)} being empty"
+            f"with dimension {first + shape[first:].index(0)} being empty"
         )
     _refused(name, x, "biuc")
+    if math.prod((*shape[:-dims], *sizes)) > sys.maxsize // x._d.itemsize:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={[*shape[:-dims], *sizes]}. In {name}().")
     return sizes
 
 
@@ -381,7 +385,8 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         y, places = _of_windows(x, windows)
         node = "SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0"
         y = set_grad_fn_name(node, y, None if dims == 1 else before, linked=True)
-        y, places = in_format_of(y, node, x), in_format_of(places, "", x)
+        if dims == 2:
+            y, places = in_format_of(y, node, x), in_format_of(places, "", x)
         return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
@@ -406,6 +411,15 @@ def _fractional_starts(sample: Any, n: int, m: int, kernel: int) -> Any:
     return TABLE["where"].call(fixed_like(np.arange(m) == m - 1, sample), n - kernel, starts)
 
 
+def _one_or_each(name: str, argument: str, value: Any, dims: int) -> Sizes:
+    sizes = integers(name, argument, value)
+    if not hasattr(value, "__index__") and len(sizes) != dims:
+        raise RuntimeError(
+            f"{name}: {argument} must either be a single Int or tuple of {'three ' * (dims == 3)}Ints; it has {len(sizes)}"
+        )
+    return sizes * (dims // len(sizes))
+
+
 def _fractional(dims: int) -> Callable[..., Any]:
     name = f"fractional_max_pool{dims}d"
     sides = ("time", "height", "width")[-dims:]
@@ -421,13 +435,15 @@ def _fractional(dims: int) -> Callable[..., Any]:
         shape = shape_of(x)
         if len(shape) not in (dims + 1, dims + 2):
             raise IndexError(f"{name}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
-        kernel = _expanded(name, "kernel_size", kernel_size, dims)
+        kernel = _one_or_each(name, "kernel_size", kernel_size, dims)
         if output_size is None:
             ratios = (output_ratio,) * dims if isinstance(output_ratio, float) else tuple(output_ratio)
             output_size = [int(n * r) for n, r in zip(shape[-dims:], ratios, strict=True)]
-        sizes = _expanded(name, "output_size", output_size, dims)
+        sizes = _one_or_each(name, "output_size", output_size, dims)
+        if builtins.min(kernel) < 1:
+            raise RuntimeError(f"{name}: kernel_size should be greater than zero, but got {list(kernel)}")
         lead = (*((1,) if len(shape) == dims + 1 else shape[:1]), shape[-dims - 1])
-        samples = _samples(x, lead, dims, _random_samples).reshape(*shape[:-dims], dims)
+        samples = _samples(x, lead, dims, _random_samples)[: lead[0]].reshape(*shape[:-dims], dims)
         if 0 in shape[-dims - 1 :]:
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
@@ -458,8 +474,19 @@ def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Any:
         given = create.rand(*lead, dims, dtype=x.dtype, device=x.device)
     if given._d.dtype != x._d.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
-    if shape_of(given)[-1] != dims:
-        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {shape_of(given)[-1]}.")
+    sizes = shape_of(given)
+    if len(sizes) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(sizes)}")
+    if sizes[0] < lead[0]:
+        raise RuntimeError(
+            f"Expect _random_samples.size(0) no less then input batch size. It is {sizes[0]}, the batch size {lead[0]}."
+        )
+    if sizes[1] != lead[1]:
+        raise RuntimeError(
+            f"Expect _random_samples.size(1) equals to input channel size. It is {sizes[1]}, the channel size {lead[1]}."
+        )
+    if sizes[2] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {sizes[2]}.")
     if lookup.is_batched(given):
         raise given._d.level.need_loop()
     return given.detach()
@@ -540,7 +567,8 @@ def _unpooling(dims: int) -> Callable[..., Any]:
             put = TABLE["write_zeros"].call(line, (lead * size,), lookup.with_arrays((flat,)))
         y = TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
         node = "SqueezeBackward1" if dims == 1 else f"MaxUnpool{dims}DBackward0"
-        return set_grad_fn_name(node, y, None if dims == 1 else before)
+        y = set_grad_fn_name(node, y, None if dims == 1 else before)
+        return in_format_of(y, node, x) if dims == 2 else y
 
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.
 

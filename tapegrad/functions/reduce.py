@@ -44,7 +44,7 @@ from ..table.reduce import (
     _var_op,
 )
 from . import casting
-from .arguments import as_one_node, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
+from .arguments import as_one_node, in_dtype_of, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
 from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
@@ -62,9 +62,7 @@ def _in_dtype_of_out(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-        if out is not None and dtype is None:
-            dtype = out.dtype
-        return function(*args, out=out, dtype=dtype, **kwargs)
+        return function(*args, out=out, dtype=in_dtype_of(out, dtype), **kwargs)
 
     return call  # type: ignore[return-value]
 
@@ -72,8 +70,8 @@ def _in_dtype_of_out(function: F) -> F:
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    if out is not None:
+        dtype = in_dtype_of(out, dtype)
     x = _start(input, dtype)
     return put_out(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
 
@@ -102,6 +100,8 @@ def _float_only(name: str, x: Any) -> None:
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
          dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Mean over the given dimensions, or all; floating point only."""
+    if out is not None and dtype is not None:
+        in_dtype_of(out, dtype)
     x = _start(input, dtype)
     _float_only("mean", x)
     return put_out(_mean_op(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)

@@ -27,6 +27,7 @@ from ..kernels.shape import shape_of
 from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
+from .memory_format import in_format_of
 from .operands import half_in_float32, tensor, to_dtype
 from .shape import apart, constant_pad_nd, pad_widths
 
@@ -88,6 +89,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
         node = name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2)
         set_grad_fn_name(node, x, start, linked=mode in name)
+        if mode == "replicate" or (mode == "reflect" and len(given) == 6):
+            return in_format_of(x, node, input)
     return x
 
 
@@ -193,11 +196,14 @@ def interpolate(
         raise NotImplementedError(f"Got {rank}D input, but {mode} mode needs {RANKS[mode]}D input")
     if mode == "area":
         y, node = adaptive_mean(x, sizes), f"AdaptiveAvgPool{rank - 2}DBackward0"
-        return y if set(sizes) == {1} else set_grad_fn_name(node if rank > 3 else "SqueezeBackward1", y, linked=True)
+        if set(sizes) != {1}:
+            y = set_grad_fn_name(node if rank > 3 else "SqueezeBackward1", y, linked=True)
+        return in_format_of(y, node, x) if rank == 4 else y
     _check_image(x, sizes)
     before = next_slot()
     y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
-    return set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y, before)
+    node = f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0"
+    return in_format_of(set_grad_fn_name(node, y, before), node, x)
 
 
 @half_in_float32

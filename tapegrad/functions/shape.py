@@ -24,7 +24,7 @@ from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
 from . import shared_views
 from .arguments import dim_within, given, numpy_names, sizes, with_grad_fn_name, with_out
-from .memory_format import check_rank, in_channels_last, is_row_major, rank_of
+from .memory_format import check_rank, in_channels_last, in_format_of, is_row_major, rank_of
 from .operands import form_of, tensor, to_dtype
 
 
@@ -640,7 +640,8 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
                 "is negative"
             )
     kind = x._d.dtype.kind
-    return TABLE["constant_pad"].call(x, widths, x._d.dtype.type(value).item() if kind in "iub" else value)
+    y = TABLE["constant_pad"].call(x, widths, x._d.dtype.type(value).item() if kind in "iub" else value)
+    return in_format_of(y, "ConstantPadNdBackward0", x)
 
 
 # ----------------------------------------------------------------------------------------------------------- turning around

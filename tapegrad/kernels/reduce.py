@@ -318,8 +318,9 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
         return np.logaddexp.accumulate(x, axis=dim)
     out = np.empty_like(x)
     terms, steps = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    nothing = x.dtype.type(complex(-np.inf, 0.0))  # a term of real part -inf has no phase, also if it is the first
     for i in range(len(steps)):
-        steps[i] = _logaddexp(steps[i - 1], terms[i]) if i else terms[i]
+        steps[i] = _logaddexp(steps[i - 1] if i else nothing, terms[i])
     return out
 
 
@@ -327,7 +328,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of complex arrays, from the larger one on: its imaginary part is not wrapped, as in PyTorch."""
     first = x.real >= y.real
     larger, smaller = np.where(first, x, y), np.where(first, y, x)
-    return np.where(np.isfinite(larger.real), larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
+    apart = np.isfinite(larger.real) | (larger.real > smaller.real)
+    return np.where(apart, larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
 
 
 TINY = float(np.finfo(np.float32).tiny)

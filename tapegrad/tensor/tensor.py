@@ -34,7 +34,7 @@ from ..functions import (
 )  # fmt: skip
 from ..functions import memory_format as formats
 from ..functions.arguments import given
-from ..functions.inplace import check_writable, count_write
+from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -210,6 +211,8 @@ def own_class(module: Module, names: Sequence[str] = ()) -> Module:
     """Give a module its own subclass, with properties for its parametrised tensors."""
     cls = type(module)
     members: dict[str, Any] = {"__reduce_ex__": reduced, "__module__": cls.__module__}
+    if not hasattr(cls, "__deepcopy__"):
+        members["__deepcopy__"] = deep_copy
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
     for name in names:
         setattr(module.__class__, name, parametrized(name))
@@ -217,8 +220,25 @@ def own_class(module: Module, names: Sequence[str] = ()) -> Module:
 
 
 def reduced(module: Any, protocol: Any) -> Any:
-    """__reduce_ex__ of a parametrised module: its original class and the properties."""
+    """__reduce_ex__ of a parametrised module: its original class and the properties.
+
+    Raises:
+        RuntimeError: for a parametrisation whose class was made inside a function, which pickle cannot find.
+    """
+    for part in module.parametrizations.modules():
+        if "<locals>" in type(part).__qualname__:
+            raise RuntimeError(
+                "Serialization of parametrized modules is only supported through state_dict(), or for parametrizations "
+                f"whose class stands in a module. {type(part).__qualname__} was made inside a function."
+            )
     return remade, (type_before_parametrizations(module), list(module.parametrizations)), module.__dict__
+
+
+def deep_copy(module: Any, memo: dict[int, Any]) -> Module:
+    """__deepcopy__ of a parametrised module, whatever the classes of its parametrisations."""
+    copied = memo[id(module)] = remade(type_before_parametrizations(module), list(module.parametrizations))
+    copied.__setstate__(copy.deepcopy(module.__dict__, memo))
+    return copied
 
 
 def remade(cls: type[Module], names: list[str]) -> Module:
