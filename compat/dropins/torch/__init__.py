@@ -8,6 +8,7 @@ import tapegrad
 from tapegrad import compat as _compat
 from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.dtypes import complex32 as complex32
+from tapegrad.dtypes import dtype as _dtype
 from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.dtypes import float8_e5m2 as float8_e5m2
 from tapegrad.dtypes import layout as _layout
@@ -17,6 +18,10 @@ from .torch_version import TorchVersion as _TorchVersion
 __version__ = _TorchVersion("2.13.0+tapegrad")
 
 chalf = complex32
+quint8, qint8, qint32, quint4x2, quint2x4 = (  # no tensor has these
+    _dtype._make(name, "i" if name[1] == "i" else "u", 4 if name == "qint32" else 1)
+    for name in ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")
+)
 sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
     _layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 )
