@@ -889,6 +889,21 @@ def test_equality_in_tests_of_pytorchs_kind(torch):
             case.assertEqual(["H", "C"], other)
 
 
+def test_a_function_that_a_class_keeps_is_no_method(torch):
+    class Layer(torch.nn.Module):
+        act, conv, own = torch.tanh, torch.nn.functional.conv1d, lambda self, x: x + self.one
+        one = 1
+
+        def forward(self, x):
+            return self.own(self.conv(self.act(x), weight=torch.ones(1, 1, 1)))
+
+    class Sub(torch.Tensor):
+        plus = torch.Tensor.add
+
+    assert Layer()(torch.zeros(1, 1, 2)).tolist() == [[[1.0, 1.0]]]
+    assert torch.ones(1).as_subclass(Sub).plus(2).tolist() == [3.0]
+
+
 def test_lists_of_tensors_by_kind(torch):
     group = importlib.import_module("torch.utils._foreach_utils")._group_tensors_by_device_and_dtype
     a, b, c = torch.ones(1), torch.ones(1).double(), torch.zeros(1)

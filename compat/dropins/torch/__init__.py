@@ -66,11 +66,23 @@ def __getattr__(name: str) -> object:
 
 
 def _build_class(body: object, name: str, /, *bases: object, _build: object = _builtins.__build_class__, **kwargs: object):
-    """Python's, which first has functions ask `__torch_function__` if the class is to have one."""
+    """Python's, for programs' classes: a function of torch that one keeps is no method, as one in C would not be.
+
+    If the class is to have `__torch_function__`, functions are told to ask it.
+    """
     own = str(body.__globals__.get("__name__")).startswith("tapegrad.")
     if not own and "__torch_function__" in body.__code__.co_names:
         tapegrad.overrides.enable()
-    return _build(body, name, *bases, **kwargs)
+    made = _build(body, name, *bases, **kwargs)
+    if not own and isinstance(made, type) and not issubclass(made, tapegrad.Tensor):  # whose methods are such functions
+        for attribute, value in list(vars(made).items()):
+            if isinstance(value, _types.FunctionType) and _is_of_torch(value):
+                setattr(made, attribute, staticmethod(value))
+    return made
+
+
+def _is_of_torch(function: object) -> bool:
+    return function in (vars(place).get(function.__name__) for place in (tapegrad, tapegrad.nn.functional))
 
 
 _builtins.__build_class__ = _build_class
