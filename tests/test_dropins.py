@@ -846,8 +846,14 @@ def test_private_names_that_libraries_import(torch):
     assert worker._generate_state(123456789012345, 3) == [3999280408, 2418223825, 1775828080, 3641838301]
     is_batched = importlib.import_module("torch._C._functorch").is_batchedtensor
     asked = []
-    torch.vmap(lambda x: (asked.append(is_batched(x)), x)[1])(torch.ones(2))
-    assert asked == [True] and not is_batched(torch.ones(2))
+    active, x = torch._C._are_functorch_transforms_active, torch.ones(2)
+    torch.vmap(lambda x: (asked.extend([is_batched(x), active()]), x)[1])(x)
+    assert torch._C._is_alias_of(x, x[1:]) and not torch._C._is_alias_of(x, x.clone())
+    assert asked == [True, True] and not active() and not is_batched(torch.ones(2))
+    enabled = torch._C._is_torch_function_mode_enabled
+    with torch.overrides.TorchFunctionMode():
+        assert enabled()
+    assert not enabled()
     rpc = importlib.import_module("torch.distributed.rpc.api")
     with pytest.raises(RuntimeError, match="RPC has not been initialized"):
         rpc._require_initialized(lambda: None)()
