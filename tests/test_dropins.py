@@ -854,6 +854,8 @@ def test_private_names_that_libraries_import(torch):
     with torch.overrides.TorchFunctionMode():
         assert enabled()
     assert not enabled()
+    rows = torch.tensor([0, 0, 2])
+    assert torch._convert_indices_from_coo_to_csr(rows, 4).tolist() == [0, 2, 2, 3, 3]
     rpc = importlib.import_module("torch.distributed.rpc.api")
     with pytest.raises(RuntimeError, match="RPC has not been initialized"):
         rpc._require_initialized(lambda: None)()

@@ -52,6 +52,12 @@ def _assert(condition: object, message: str) -> object:
     assert condition, message
 
 
+def _convert_indices_from_coo_to_csr(input: tapegrad.Tensor, size: int, *, out_int32: bool = False) -> tapegrad.Tensor:
+    """Where each of `size` rows begins in a sorted list of row numbers, and where the last one ends."""
+    starts = tapegrad.arange(size + 1, dtype=input.dtype)
+    return tapegrad.searchsorted(input.contiguous(), starts, out_int32=out_int32)
+
+
 def _nnpack_available() -> bool:
     return False
 
