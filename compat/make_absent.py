@@ -48,7 +48,8 @@ REASONS = {  # a package: it and all its modules
 }
 PRIVATE = (  # modules that programs import all the same
     "distributed._tensor", "distributed._tensor.device_mesh", "distributed.algorithms._checkpoint",
-    "distributed.algorithms._checkpoint.checkpoint_wrapper",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper", "distributed._composable", "distributed._composable.fsdp",
+    "distributed._tensor.experimental",
 )  # fmt: skip
 SINGLE = {  # single names of modules that tapegrad has
     ".": {CUDA: "Event Stream", "tapegrad has no operators in C++": "classes load_library",

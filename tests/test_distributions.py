@@ -555,6 +555,7 @@ def test_cache():
     x = t([20.0, -30.0], requires_grad=True)
     y = tanh(x)
     assert tanh.inv(y) is x and tanh(x) is y
+    assert tanh._cached_x_y[0] is x and tanh._cached_x_y[1] is y  # which other libraries' transforms read
     assert np.isinf(D.TanhTransform().inv(y).tolist()).all()
     both = D.ComposeTransform([D.AffineTransform(0.0, 2.0), D.TanhTransform()], cache_size=1)
     assert both.inv(both(x)) is x

@@ -831,6 +831,116 @@ def test_operators_of_aten_are_the_functions(torch):
         aten.no_such
 
 
+def test_operators_of_aten_that_are_no_functions(torch):
+    x, aten = torch.arange(6).view(2, 3), torch.ops.aten
+    assert aten.slice.Tensor(x, 1, 1, 3).tolist() == [[1, 2], [4, 5]] and aten.slice(x, -1, None, None, 2)[0].tolist() == [
+        0,
+        2,
+    ]
+    assert aten.index.Tensor(x, [None, torch.tensor([2, 0])]).tolist() == [[2, 0], [5, 3]]
+    copy, view = aten._to_copy.default(x, dtype=torch.float64), aten.alias.default(x)
+    assert copy.dtype is torch.float64 and aten._to_copy(x).data_ptr() != x.data_ptr() == view.data_ptr() and view is not x
+
+
+def test_the_state_of_a_graph_module(torch):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 1)
+            self.register_buffer("shift", torch.ones(1))
+
+        def forward(self, x):
+            return self.layer(x) + self.shift
+
+    traced = torch.fx.symbolic_trace(Model())
+    assert sorted(traced.state_dict()) == ["layer.bias", "layer.weight", "shift"]
+    assert traced.load_state_dict({k: torch.zeros_like(v) for k, v in traced.state_dict().items()}).missing_keys == []
+    assert traced(torch.ones(2)).tolist() == [0.0]
+
+
+def test_private_names_that_libraries_import(torch):
+    pytree = importlib.import_module("torch.utils._pytree")
+    spec = pytree.tree_structure([1, (2, 3)])
+    assert pytree._broadcast_to_and_flatten([0, None], spec) == [0, None, None]
+    assert pytree._broadcast_to_and_flatten([0, [1, 2]], spec) is None
+    weak, key = importlib.import_module("torch.utils.weak").WeakIdKeyDictionary(), torch.ones(1)
+    weak[key] = "one"
+    assert key in weak and torch.ones(1) not in weak and list(weak.items()) == [(key, "one")]
+    del key
+    assert len(weak) == 0
+    printing = importlib.import_module("torch._tensor_str")
+    assert printing._tensor_str(torch.tensor([[1.0], [2.5]]), 0) == "[[1.0000],\n [2.5000]]"
+    assert printing.PRINT_OPTS.precision == 4
+    worker = importlib.import_module("torch.utils.data._utils.worker")
+    assert worker._generate_state(123456789012345, 3) == [3999280408, 2418223825, 1775828080, 3641838301]
+    is_batched = importlib.import_module("torch._C._functorch").is_batchedtensor
+    asked = []
+    active, x = torch._C._are_functorch_transforms_active, torch.ones(2)
+    torch.vmap(lambda x: (asked.extend([is_batched(x), active()]), x)[1])(x)
+    assert torch._C._is_alias_of(x, x[1:]) and not torch._C._is_alias_of(x, x.clone())
+    assert asked == [True, True] and not active() and not is_batched(torch.ones(2))
+    enabled = torch._C._is_torch_function_mode_enabled
+    with torch.overrides.TorchFunctionMode():
+        assert enabled()
+    assert not enabled()
+    rows = torch.tensor([0, 0, 2])
+    assert torch._convert_indices_from_coo_to_csr(rows, 4).tolist() == [0, 2, 2, 3, 3]
+    rpc = importlib.import_module("torch.distributed.rpc.api")
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        rpc._require_initialized(lambda: None)()
+    assert issubclass(torch.jit.TracerWarning, Warning) and isinstance(torch.qint8, torch.dtype)
+    layer, weight = torch.nn.Linear(1, 1), torch.zeros(1, 1)
+    before = importlib.import_module("torch.nn.utils._named_member_accessor").swap_tensor(layer, "weight", weight)
+    assert layer.weight is weight and before.requires_grad
+
+
+def test_a_decorator_that_is_a_context(torch):
+    contexts = importlib.import_module("torch.utils._contextlib")
+
+    class Noted(contexts._DecoratorContextManager):
+        entered = 0
+
+        def __enter__(self):
+            Noted.entered += 1
+
+        def __exit__(self, *error):
+            pass
+
+    @Noted()
+    def one():
+        return 1
+
+    assert (one(), one(), Noted.entered) == (1, 1, 2)
+
+
+def test_equality_in_tests_of_pytorchs_kind(torch):
+    from torch.testing._internal.common_utils import TestCase
+
+    case = TestCase()
+    case.assertEqual(["H", "C"], ["H", "C"])
+    case.assertEqual(torch.tensor([1.0, 2.0]), [1, 2])
+    case.assertEqual([1, 2], torch.tensor([1, 2]))
+    case.assertEqual([0.1 + 0.2, {"a": torch.ones(1)}], [0.3, {"a": torch.ones(1)}])
+    for other in (["H", "O"], ["H"]):
+        with pytest.raises(AssertionError):
+            case.assertEqual(["H", "C"], other)
+
+
+def test_a_function_that_a_class_keeps_is_no_method(torch):
+    class Layer(torch.nn.Module):
+        act, conv, own = torch.tanh, torch.nn.functional.conv1d, lambda self, x: x + self.one
+        one = 1
+
+        def forward(self, x):
+            return self.own(self.conv(self.act(x), weight=torch.ones(1, 1, 1)))
+
+    class Sub(torch.Tensor):
+        plus = torch.Tensor.add
+
+    assert Layer()(torch.zeros(1, 1, 2)).tolist() == [[[1.0, 1.0]]]
+    assert torch.ones(1).as_subclass(Sub).plus(2).tolist() == [3.0]
+
+
 def test_lists_of_tensors_by_kind(torch):
     group = importlib.import_module("torch.utils._foreach_utils")._group_tensors_by_device_and_dtype
     a, b, c = torch.ones(1), torch.ones(1).double(), torch.zeros(1)

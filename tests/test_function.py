@@ -1501,6 +1501,25 @@ def test_an_inner_function_is_followed():
     assert [g.item(), h.item(), grad(h, x)[0].item()] == [108.0, 108.0, 72.0]
 
 
+def test_a_kept_attribute_may_be_called_name():
+    class Named(Function):
+        @staticmethod
+        def forward(ctx, name, x):
+            ctx.name = name
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            assert not hasattr(ctx, "seen") and ctx.name == "first"
+            return None, 2 * g
+
+    x = leaf(2.0)
+    y = Named.apply("first", x)
+    assert type(y.grad_fn).__name__ == "NamedBackward"
+    y.backward()
+    assert x.grad.item() == 2.0
+
+
 def test_a_kept_attribute_may_be_deleted():
     class Once(Function):
         @staticmethod

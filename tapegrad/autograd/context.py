@@ -152,7 +152,7 @@ class FunctionCtx:
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._held:
-            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         outputs = self._parts()[1]
         return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
 
@@ -164,7 +164,7 @@ class FunctionCtx:
     def _entry(self) -> Any:
         hit = find(self._slot)
         if hit is None or is_released(hit[1]):
-            raise errors.second_backward(self.name())
+            raise errors.second_backward(type(self).__name__)
         return hit[1]
 
     def _kept(self, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -226,7 +226,7 @@ class FunctionNode(Node):
     _ctx: FunctionCtx
 
     def __init__(self, slot: int, ctx: FunctionCtx) -> None:
-        super().__init__(slot, ctx.name())
+        super().__init__(slot, type(ctx).__name__)
         self._ctx = ctx
 
     def __getattr__(self, name: str) -> Any:

@@ -300,7 +300,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            check_writable(t, ctx.name(), True)
+            check_writable(t, type(ctx).__name__, True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
@@ -444,13 +444,13 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     if len(grads) > n and all(t is None for t in grads[n:]):
         del grads[n:]
     if len(grads) != n:
-        raise errors.gradient_count(ctx.name(), n, len(grads))
+        raise errors.gradient_count(type(ctx).__name__, n, len(grads))
     metas = dict(zip(ctx._tensors, ctx._in, strict=True))
     for i, t in enumerate(grads):
         if t is not None and i not in metas:
             raise RuntimeError(
-                f"function {ctx.name()} returned a gradient different than None at position {i + 1}, but the corresponding "
-                "forward input was not a Variable"
+                f"function {type(ctx).__name__} returned a gradient different than None at position {i + 1}, but the "
+                "corresponding forward input was not a Variable"
             )
         if t is not None and not isinstance(t, Box):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__})")
@@ -498,14 +498,14 @@ def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any)
         tail = got[len(got) - len(shape) :]
         if len(shape) > len(got) or any(m not in (1, n) for m, n in zip(shape, tail, strict=True)):
             raise RuntimeError(
-                f"Function {ctx.name()} returned an invalid gradient at index {i} - got {list(got)} but expected shape "
-                f"compatible with {list(shape)}"
+                f"Function {type(ctx).__name__} returned an invalid gradient at index {i} - got {list(got)} but expected "
+                f"shape compatible with {list(shape)}"
             )
         t = TABLE["sum_to"].call(t, shape)
     if t._d.dtype.kind == "c" and dtype.kind != "c":
         raise RuntimeError(
-            f"Function {ctx.name()} returned an invalid gradient at index {i} - got {errors.dtype_name(t._d.dtype)} but the "
-            f"input is {errors.dtype_name(dtype)}. Return its real part."
+            f"Function {type(ctx).__name__} returned an invalid gradient at index {i} - got {errors.dtype_name(t._d.dtype)} "
+            f"but the input is {errors.dtype_name(dtype)}. Return its real part."
         )
     return in_dtype(t, dtype)
 
@@ -552,8 +552,9 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         t = results[ctx._places[k]]
         if t is not given[ctx._tensors[i]] or (t is not None and version(t) == before[k]):
             raise RuntimeError(
-                f"An inplace custom Function is not modifying the forward mode gradients inplace. {ctx.name()}'s forward "
-                "writes into an input, so the jvp function must modify the corresponding gradient inplace and return it."
+                f"An inplace custom Function is not modifying the forward mode gradients inplace. {type(ctx).__name__}'s "
+                "forward writes into an input, so the jvp function must modify the corresponding gradient inplace and "
+                "return it."
             )
     for k, i in enumerate(ctx._places):
         if results[i] is not None and (k in ctx._constant or not is_inexact(ctx._out[k][1])):
@@ -640,7 +641,7 @@ def samples() -> Iterator[Sample]:
 
 def name_of_node(recorded: Recorded) -> str:
     """ "MyFunctionBackward", as long as the entry has its context."""
-    return recorded.params[0].name() if recorded.params else "FunctionBackward"
+    return type(recorded.params[0]).__name__ if recorded.params else "FunctionBackward"
 
 
 FUNCTION = Op(

@@ -149,7 +149,7 @@ class Rerun:
         self.ctx, self.forward, self.entries, self.made, self.args = ctx, forward, entries, made, args
 
     def refusal(self, why: str) -> RuntimeError:
-        return errors.kept_by_forward(self.ctx.name(), why)
+        return errors.kept_by_forward(type(self.ctx).__name__, why)
 
     def again(self, args: list[Any]) -> FunctionCtx:
         """The context of another run; no random numbers are used up."""

@@ -56,7 +56,7 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._cached: tuple[Tensor | None, Tensor | None] = None, None
+        self._cached_x_y: tuple[Tensor | None, Tensor | None] = None, None
         self._cached_result = 1  # which of the two was computed from the other
         super().__init__()
 
@@ -102,8 +102,8 @@ class Transform:
     def _remembered(self, value: Tensor, function: Callable[[Tensor], Tensor], side: int) -> Tensor:
         if self._cache_size == 0:
             return function(value)
-        known = self._cached[1 - side]
-        if value is not self._cached[side] or known is None:
+        known = self._cached_x_y[1 - side]
+        if value is not self._cached_x_y[side] or known is None:
             return self._remember(value, function(value), side)
         depends = _depends(known) if self._cached_result != side else _depends(value) and not _is_leaf(value)
         if depends or not (is_recording() or LEVEL.get() is not None):
@@ -120,7 +120,7 @@ class Transform:
         return self._remember(value, result, side)
 
     def _remember(self, value: Tensor, result: Tensor, side: int) -> Tensor:
-        self._cached, self._cached_result = ((result, value) if side else (value, result)), 1 - side
+        self._cached_x_y, self._cached_result = ((result, value) if side else (value, result)), 1 - side
         return result
 
     def _call(self, x: Tensor) -> Tensor:

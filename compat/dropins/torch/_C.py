@@ -1,6 +1,7 @@
 """torch._C: of PyTorch's C++ part the few names that Python programs use."""
 
 from tapegrad.compat import mirror as _mirror
+from tapegrad.core.level import LEVEL as _LEVEL
 
 _mirror(__name__, "tapegrad", ["Generator", "Size", "device", "dtype", "*Tensor"])
 _LinAlgError = LinAlgError  # noqa: F821
@@ -15,6 +16,16 @@ def _log_api_usage_once(name: str) -> None:
 
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function is being mapped or differentiated forward: grad and vjp change nothing about its tensors here."""
+    return _LEVEL.get() is not None
+
+
+def _is_alias_of(a: object, b: object) -> bool:
+    """Whether two tensors have the same memory."""
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def _nothing(*args: object, **kwargs: object) -> None:
@@ -39,3 +50,9 @@ def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
 
 _mirror(__name__, "tapegrad.overrides", ["DisableTorchFunction*", "*has_torch_function*"])
 from tapegrad.overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
+from tapegrad.overrides import _get_current_function_mode
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether the program is inside a mode of its own for functions."""
+    return _get_current_function_mode() is not None

@@ -8,6 +8,7 @@ import tapegrad
 from tapegrad import compat as _compat
 from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.dtypes import complex32 as complex32
+from tapegrad.dtypes import dtype as _dtype
 from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.dtypes import float8_e5m2 as float8_e5m2
 from tapegrad.dtypes import layout as _layout
@@ -19,6 +20,10 @@ from .torch_version import TorchVersion as _TorchVersion
 __version__ = _TorchVersion("2.13.0+tapegrad")
 
 chalf = complex32
+quint8, qint8, qint32, quint4x2, quint2x4 = (  # no tensor has these
+    _dtype._make(name, "i" if name[1] == "i" else "u", 4 if name == "qint32" else 1)
+    for name in ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")
+)
 sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
     _layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 )
@@ -64,6 +69,12 @@ def _unique2(
     return values, places if return_inverse or return_counts else empty, counts if return_counts else empty
 
 
+def _convert_indices_from_coo_to_csr(input: tapegrad.Tensor, size: int, *, out_int32: bool = False) -> tapegrad.Tensor:
+    """Where each of `size` rows begins in a sorted list of row numbers, and where the last one ends."""
+    starts = tapegrad.arange(size + 1, dtype=input.dtype)
+    return tapegrad.searchsorted(input.contiguous(), starts, out_int32=out_int32)
+
+
 def _nnpack_available() -> bool:
     return False
 
@@ -80,11 +91,23 @@ def __getattr__(name: str) -> object:
 
 
 def _build_class(body: object, name: str, /, *bases: object, _build: object = _builtins.__build_class__, **kwargs: object):
-    """Python's, which first has functions ask `__torch_function__` if the class is to have one."""
+    """Python's, for programs' classes: a function of torch that one keeps is no method, as one in C would not be.
+
+    If the class is to have `__torch_function__`, functions are told to ask it.
+    """
     own = str(body.__globals__.get("__name__")).startswith("tapegrad.")
     if not own and "__torch_function__" in body.__code__.co_names:
         tapegrad.overrides.enable()
-    return _build(body, name, *bases, **kwargs)
+    made = _build(body, name, *bases, **kwargs)
+    if not own and isinstance(made, type) and not issubclass(made, tapegrad.Tensor):  # whose methods are such functions
+        for attribute, value in list(vars(made).items()):
+            if isinstance(value, _types.FunctionType) and _is_of_torch(value):
+                setattr(made, attribute, staticmethod(value))
+    return made
+
+
+def _is_of_torch(function: object) -> bool:
+    return function in (vars(place).get(function.__name__) for place in (tapegrad, tapegrad.nn.functional))
 
 
 _builtins.__build_class__ = _build_class

@@ -56,3 +56,12 @@ class ExceptionWrapper:
     def reraise(self) -> None:
         """Raise it here; the message has its traceback."""
         raise self.exc_type(f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}")
+
+
+def _get_available_device_type() -> None:
+    """None: the CPU is the only device."""
+
+
+def _get_device_module(device_type: str) -> object:
+    """torch.cpu for "cpu", and so on."""
+    return getattr(torch, device_type)

@@ -91,6 +91,10 @@ class Error(RuntimeError):
     """An error within compiled code; never raised here."""
 
 
+class TracerWarning(Warning):
+    """A warning that a trace has lost something; never given here."""
+
+
 def _overload(fn: object) -> object:
     """The function as it is."""
     return fn

@@ -1,6 +1,6 @@
 """torch.library: operators that a program writes in Python and calls by name. There are no others to register with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch.autograd import Function
 
@@ -136,11 +136,40 @@ class _Overloads:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 
 
+def _to_copy(t: object, **options: object) -> object:
+    """A copy with another dtype or device."""
+    kept = ("dtype", "device", "memory_format")
+    return t.to(**{name: options[name] for name in kept if options.get(name) is not None}, copy=True)
+
+
+def _slice(t: object, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> object:
+    """t[start:end:step] along dim."""
+    return t[(slice(None),) * (dim % t.ndim) + (slice(start, end, step),)]
+
+
+def _index(t: object, indices: Sequence) -> object:
+    """t[indices], of which None takes all of a dimension."""
+    return t[tuple(slice(None) if i is None else i for i in indices)]
+
+
+def _no_sparse(*args: object, **kwargs: object) -> object:
+    """Raises."""
+    raise NotImplementedError("torch.ops.aten: tapegrad's products of sparse matrices are torch.sparse.mm and addmm")
+
+
+_MADE = {  # operators that are functions of no module
+    "_to_copy": _to_copy, "alias": lambda t: t.view_as(t), "_pin_memory": lambda t, device=None: t, "slice": _slice,
+    "index": _index, "_sparse_addmm": _no_sparse, "_sparse_mm_reduce_impl": _no_sparse,
+}  # fmt: skip
+
+
 class _Aten(_Namespace):
     def __getattr__(self, name: str) -> _Overloads:
         import torch
 
         prefix, _, rest = name.partition("_")
+        if name in _MADE:
+            return self.__dict__.setdefault(name, _Overloads(name, _MADE[name]))
         special = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft}.get(prefix)
         for place, own in ((special, rest), (torch, name), (torch.Tensor, name), (torch.nn.functional, name)):
             if callable(found := getattr(place, own, None)) and not name.startswith("__"):

@@ -111,12 +111,12 @@ class GraphModule(torch.nn.Module):
             [super().__repr__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"]
         )
 
-    def _state(self) -> dict[str, Any]:
+    def _picklable(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
 
     def __reduce__(self) -> Any:
         base = next(c for c in type(self).__mro__ if "_of_one_graph" not in vars(c))
-        return _made, (base, self._state(), self._graph)
+        return _made, (base, self._picklable(), self._graph)
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
         made, (base, state, graph) = self.__reduce__()

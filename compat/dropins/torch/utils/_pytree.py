@@ -82,10 +82,22 @@ def _dict_unflatten(values: Any, keys: Any) -> dict:
     return dict(zip(keys, values, strict=True))
 
 
+def _list_flatten(x: list) -> tuple:
+    return list(x), None
+
+
+def _list_flatten_with_keys(x: list) -> tuple:
+    return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+
+
+def _list_unflatten(values: Any, context: None) -> list:
+    return list(values)
+
+
 _of_dict = _dict_flatten, _dict_unflatten
 _NODES: dict = {
     tuple: (lambda t: (list(t), None), lambda values, _: tuple(values)),
-    list: (lambda x: (list(x), None), lambda values, _: list(values)),
+    list: (_list_flatten, _list_unflatten),
     dict: _of_dict,
     OrderedDict: (_of_dict[0], lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
     defaultdict: (
@@ -246,3 +258,20 @@ def tree_all_only(type_or_types: Any, pred: Any, tree: PyTree, is_leaf: Any = No
 def tree_any_only(type_or_types: Any, pred: Any, tree: PyTree, is_leaf: Any = None) -> bool:
     """Whether pred holds for a leaf of a type."""
     return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: Any = None) -> list | None:
+    """The leaves of a tree whose leaves stand for whole branches of treespec, one a leaf of it; None if it does not fit."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    own = tree_structure(tree, lambda t: t is not tree)
+    if (own.type, own.context, own.num_children) != (treespec.type, treespec.context, treespec.num_children):
+        return None
+    children = tree_leaves(tree, lambda t: t is not tree)
+    found = [_broadcast_to_and_flatten(*pair, is_leaf) for pair in zip(children, treespec.children_specs, strict=True)]
+    return None if None in found else [leaf for leaves in found for leaf in leaves]
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether it is a tuple with names of C's kind, as time.gmtime() is."""
+    return isinstance(obj, tuple) and hasattr(type(obj), "n_sequence_fields")

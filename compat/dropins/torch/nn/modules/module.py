@@ -3,10 +3,13 @@
 import sys as _sys
 
 from tapegrad.nn.hooks import EVERYWHERE as _EVERYWHERE
+from tapegrad.nn.hooks import REGISTRATIONS as _REGISTRATIONS
 from tapegrad.nn.module import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from tapegrad.nn.module import indented as _addindent  # noqa: F401
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _TABLES = {f"_global{name}": table for name, table in _EVERYWHERE.items() if not isinstance(table, bool | None)}
+_TABLES.update({f"_global_{what}_registration_hooks": table for what, table in _REGISTRATIONS.items()})
 globals().update(_TABLES)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.testing import assert_close as assert_close
 from torch.testing import make_tensor as make_tensor
+from torch.utils._pytree import tree_leaves
 
 IS_LINUX, IS_MACOS, IS_WINDOWS = sys.platform == "linux", sys.platform == "darwin", sys.platform == "win32"
 IS_CI = bool(os.getenv("CI"))
@@ -44,7 +45,14 @@ class TestCase(unittest.TestCase):
 
     def assertEqual(self, x, y, msg=None, *, atol=None, rtol=None, equal_nan=True, exact_dtype=True, **kwargs) -> None:
         """Equal, tensors within the tolerances of torch.testing.assert_close."""
-        if any(isinstance(v, torch.Tensor | np.ndarray | list | tuple | dict) for v in (x, y)):
+        if isinstance(x, torch.Tensor) and isinstance(y, list | tuple):
+            y = torch.as_tensor(y, dtype=x.dtype)
+        elif isinstance(y, torch.Tensor) and isinstance(x, list | tuple):
+            x = torch.as_tensor(x, dtype=y.dtype)
+        close = torch.Tensor | np.ndarray
+        if isinstance(x, list | tuple | dict):  # of numbers, too; what is in neither is compared by ==
+            close |= float | complex
+        if any(isinstance(v, close) for v in tree_leaves([x, y])):
             settings = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": exact_dtype, "msg": msg}
             torch.testing.assert_close(x, y, **settings)
         elif atol is not None and isinstance(x, int | float):

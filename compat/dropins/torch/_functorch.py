@@ -1,0 +1,1 @@
+"""torch._functorch: the private home of torch.func."""
