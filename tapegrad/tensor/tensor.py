@@ -850,14 +850,18 @@ class Tensor(Filling, Protocols, TableMethods):
         steps = formats.steps_in(target, memory_format)
         if a.shape == target and (memory_format is None or shape.steps_of(a) == steps):
             return self
-        own, _, block = shared_views.layers(self)
-        at, held = (0, a.size) if type(own) is not np.ndarray else shape.offset_in(own, block, a.itemsize)
+        at, held, on_host = 0, a.size, type(self._d) is np.ndarray  # others have no steps
+        if on_host:
+            own, _, block = shared_views.layers(self)
+            at, held = shape.offset_in(own, block, a.itemsize)
         if at + n > held:
             line = np.empty(at + n, a.dtype)
-            known = self.reshape(-1) if type(own) is not np.ndarray else storages.block_of(self)._line
-            line[:held] = devices.host(known._d)
+            line[:held] = devices.host((storages.block_of(self)._line if on_host else self.reshape(-1))._d)
             memory.rebind(self, fixed_like(line, self))
-        return memory.become(self, shape.as_strided(self, target, steps, at), "resize_")  # type: ignore[no-any-return]
+        if on_host or memory_format is not None or not a.flags.c_contiguous:
+            return memory.become(self, shape.as_strided(self, target, steps, at), "resize_")  # type: ignore[no-any-return]
+        part = shape.view(self, raw(self).size)[:n]
+        return memory.become(self, shape.view(part, target), "resize_")  # type: ignore[no-any-return]
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
