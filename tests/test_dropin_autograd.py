@@ -168,6 +168,8 @@ def test_a_box_is_like_an_array(autograd, anp, capsys):
         for plain in (anp.floor(x), anp.sign(x), x // 1, anp.isfinite(x), anp.shape(x)):
             assert not isinstance(plain, box)
         assert [v.shape for v in x] == [()] * 3 and x[::-1].shape == (3,) and x[[0, 2]].shape == (2,)
+        cube = anp.reshape(anp.outer(x, np.ones(4)), (3, 2, 2))
+        assert cube[0, :, [0, 1, 1]].shape == (3, 2) == np.ones((3, 2, 2))[0, :, [0, 1, 1]].shape
         seen.append(x)
         print(x[0])
         return anp.sum(x * np.ones(3) + np.ones(3) @ x) + anp.sum(np.sin(x)) + np.add.reduce(x)

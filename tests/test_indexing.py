@@ -127,3 +127,29 @@ def test_elements_cannot_be_deleted():
     x = tg.ones(3)
     with pytest.raises(TypeError, match="Tensor does not support deleting items"):
         del x[0]
+
+
+@pytest.mark.parametrize("one", [1, tg.tensor(1)])
+def test_numbers_are_applied_before_arrays_that_a_slice_separates(one):
+    x = leaf([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0], [9.0, 10.0], [11.0, 12.0]]])
+    y = x[one, :, [1, 0]]
+    assert y.tolist() == [[8, 7], [10, 9], [12, 11]]
+    assert x[..., one].shape == (2, 3) and x[[0, 1], one, :].shape == (2, 2) and x[[0], :, [1]].shape == (1, 3)
+    assert x[:, one, None, [1, 0]].tolist() == [[[4, 3]], [[10, 9]]] and x[one, True, :, [0]].shape == (1, 3)
+    (y * tg.tensor([[1.0, 2.0]])).sum().backward()
+    assert x.grad.tolist() == [[[0, 0]] * 3, [[2, 1]] * 3]
+    z = x.detach().clone()
+    z[one, :, [1, 0]] = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=tg.float64)
+    assert z[1].tolist() == [[2, 1], [4, 3], [6, 5]] and z[0].tolist() == x[0].tolist()
+    each = tg.func.vmap(lambda t: t[one, :, [1, 0]])(tg.stack([x.detach(), z]))
+    assert each.tolist() == [y.tolist(), [[1, 2], [3, 4], [5, 6]]]
+
+
+def test_a_mask_behind_an_ellipsis_must_fit():
+    x = tg.zeros(2, 3)
+    assert x[..., tg.tensor([True, False, True])].shape == (2, 2)
+    for key in ((..., tg.tensor([True, False])), (..., tg.ones(3, 3) > 0), (None, ..., tg.ones(2) > 0)):
+        with pytest.raises(IndexError, match="The shape of the mask"):
+            x[key]
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 2"):
+        x[..., tg.ones(1, 2, 3) > 0]

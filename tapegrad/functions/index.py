@@ -49,6 +49,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     if (plain := _plain(items)) is not None:
         return plain, True
     result: list[Any] = []
+    masks: list[tuple[tuple[int, ...], int]] = []
     basic = True
     traced = running_trace() is not None
     for i in items:
@@ -60,7 +61,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                 whole = i._d.dtype.kind != "b" and i._d.dtype != np.uint8
                 result += [to_dtype(i, np.dtype(np.int64))] if whole else lookup.true_indices(i)
                 if not whole:
-                    _check_mask(i._d, result, shape)
+                    masks.append((i._d.shape, len(result)))
                 basic = False
                 continue
             t, i = i, devices.host(i._d)
@@ -84,7 +85,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                 found = np.nonzero(i) if i.ndim else [i]  # NumPy takes a 0-d mask as a new dimension of size 1 or 0
                 result.extend([fixed(a) for a in found] if traced else found)
                 basic = False
-                _check_mask(i, result, shape)
+                masks.append((i.shape, len(result)))
             elif i.ndim == 0 and i.dtype.kind in "iu":
                 result.append(int(i))
             elif i.dtype.kind in "iu":
@@ -104,6 +105,8 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                     f"{type(i).__name__})"
                 ) from None
+    for of_mask, end in masks:
+        _check_mask(of_mask, result[:end], result[end:], shape)
     if basic and not any(i is Ellipsis for i in result):
         result.append(Ellipsis)
     return tuple(result), basic
@@ -132,28 +135,46 @@ def _plain_slice(s: slice) -> slice:
     return found
 
 
-def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
-    if mask.ndim and not any(i is Ellipsis for i in before):
-        at = sum(1 for i in before if i is not None) - mask.ndim
-        for k, n in enumerate(mask.shape):
-            if at + k >= len(shape):
-                raise errors.too_many_indices(len(shape), False)
-            if n != shape[at + k]:
-                raise IndexError(
-                    f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of the indexed tensor "
-                    f"{list(shape)} at index {at + k}"
-                )
+def _check_mask(mask: tuple[int, ...], before: list[Any], after: list[Any], shape: tuple[int, ...]) -> None:
+    """Whether a mask of that shape, the last of the indices before it, fits the dimensions that it selects from."""
+    is_from_end = any([i is Ellipsis for i in before])
+    at = len(shape) - _count_dims(after) if is_from_end else _count_dims(before)
+    for k, n in enumerate(mask, at - len(mask)):
+        if not 0 <= k < len(shape):
+            raise errors.too_many_indices(len(shape), False)
+        if n != shape[k]:
+            raise IndexError(
+                f"The shape of the mask {list(mask)} at index {k - at + len(mask)} does not match the shape of the indexed "
+                f"tensor {list(shape)} at index {k}"
+            )
+
+
+def _count_dims(items: list[Any]) -> int:
+    """The dimensions that indices select from: none for None, Ellipsis and a mask without dimensions."""
+    return len([i for i in items if i is not None and i is not Ellipsis and not _is_flag(i)])
+
+
+def _is_flag(i: Any) -> bool:
+    """Whether an index is a mask without dimensions."""
+    a = i._d if isinstance(i, Box) else i
+    return getattr(a, "dtype", None) == np.bool_ and not a.ndim
 
 
 # --------------------------------------------------------------------------------------------------- public functions
 
 
-def getitem(x: Any, index: Any) -> Any:
-    """x[index]: a view for ints, slices, None and Ellipsis; a copy for masks and integer arrays."""
+def getitem(x: Any, index: Any, as_numpy: bool = False) -> Any:
+    """x[index]: a view for ints, slices, None and Ellipsis; a copy for masks and integer arrays.
+
+    Where a slice separates numbers from arrays, PyTorch applies the numbers first; NumPy takes them for arrays, whose
+    dimensions then come first.
+    """
     if x._st is not None:
         alias.sync_only(x)
     plain = _plain(index if type(index) is tuple else (index,))
     key, basic = canonical(index, x._d.shape) if plain is None else (plain, True)
+    if not basic and not as_numpy and (parts := numbers_apart(key)):
+        return getitem(getitem(x, parts[0]), parts[1])
     try:
         if plain is None and any([isinstance(i, Box) for i in key]):
             if lookup.varies(key):
@@ -165,6 +186,20 @@ def getitem(x: Any, index: Any) -> Any:
         return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
+
+
+def numbers_apart(key: Index) -> tuple[Index, Index] | None:
+    """The numbers of an index, which PyTorch applies first, and what is left; None if NumPy's result is the same."""
+    taken = [k for k, i in enumerate(key) if isinstance(i, int | np.ndarray | Box)]
+    if len(taken) > taken[-1] - taken[0] or not any([_is_number(i) for i in key]):
+        return None
+    of_dims = [i for i in key if i is not None and not _is_flag(i)]
+    numbers = [i if i is Ellipsis or _is_number(i) else slice(None) for i in of_dims]
+    return tuple(numbers), tuple([i for i in key if not _is_number(i)])
+
+
+def _is_number(i: Any) -> bool:
+    return type(i) is int or (isinstance(i, Box) and not i._d.ndim and not lookup.is_batched(i) and not _is_flag(i))
 
 
 def shown(name: str, x: Any, key: Any) -> Any:
@@ -194,6 +229,9 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
     key, basic = canonical(index, x._d.shape)
+    if not basic and (parts := numbers_apart(key)):
+        setitem(getitem(x, parts[0]), parts[1], value)
+        return
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
         return

@@ -13,6 +13,7 @@ from tapegrad.autograd import Function
 from tapegrad.core.level import level_of
 from tapegrad.func import tree
 from tapegrad.func.reverse import converted
+from tapegrad.functions.index import getitem
 from tapegrad.numpy import namespace
 from tapegrad.numpy.arguments import FUNCTIONS
 from tapegrad.numpy.ufuncs import UFUNCS, call_ufunc
@@ -66,7 +67,7 @@ class ArrayBox(Box):
     T = property(lambda self: boxed(self._tensor.T))
 
     def __getitem__(self, index):
-        return boxed(self._tensor[unboxed(index)])
+        return boxed(getitem(self._tensor, unboxed(index), as_numpy=True))
 
     def __len__(self):
         if not self.ndim:
