@@ -110,7 +110,7 @@ COUNTERPARTS = {
     "cumsum": lambda x, dim, reverse: lax.cumsum(x, dim, reverse),
     "cummax": lambda x, dim: lax.cummax(x, dim), "cummin": lambda x, dim: lax.cummin(x, dim),
     "logcumsumexp": lax.cumlogsumexp,
-    "twice": lambda x: 2.0 * x, "replaced": lambda x, y: y, "angle": jnp.angle,
+    "twice": lambda x: 2.0 * x, "replaced": lambda x, y: jnp.where(True, y, x), "angle": jnp.angle,
     "trunc_divide": lambda x, y: jnp.trunc(x / y),
     "fft_c2c": lambda x, dims, inverse, norm: (jnp.fft.ifftn if inverse else jnp.fft.fftn)(x, axes=dims, norm=norm),
     "fft_r2c": lambda x, dim, norm: jnp.fft.rfft(x, axis=dim, norm=norm),
