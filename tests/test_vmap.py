@@ -104,7 +104,7 @@ WRITES = {
     "number": (set_item(lambda i: i), X, V, K),
     "vector": (set_item(lambda j: (slice(None), j)), X, real(3, 1), J),
     "the last stays": (set_item(lambda j: j), V, real(5), J),
-    "apart": (set_item(lambda i, j: (i, slice(1, None), j)), real(3, 2, 4), real(5, 1), K, J),
+    "apart": (set_item(lambda i, j: (i, slice(1, None), j)), real(3, 2, 4), real(1, 5), K, J),
     "behind a step": (set_item(lambda i: (slice(None, None, -1), i)), X, real(3), K),
     "mask and one value": (set_item(lambda m: m), X, real(), X > 0),
     "mask and a row": (set_item(lambda m: m), X, V, X[:, :, 0] > 0),

@@ -199,7 +199,7 @@ def numbers_apart(key: Index) -> tuple[Index, Index] | None:
 
 
 def _is_number(i: Any) -> bool:
-    return type(i) is int or (isinstance(i, Box) and not i._d.ndim and not lookup.is_batched(i) and not _is_flag(i))
+    return type(i) is int or (isinstance(i, Box) and not i._d.shape and not _is_flag(i))
 
 
 def shown(name: str, x: Any, key: Any) -> Any:
@@ -230,7 +230,10 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         return
     key, basic = canonical(index, x._d.shape)
     if not basic and (parts := numbers_apart(key)):
-        setitem(getitem(x, parts[0]), parts[1], value)
+        part = getitem(x, parts[0])
+        setitem(part, parts[1], value)
+        if lookup.varies(parts[0]):  # a copy
+            setitem(x, parts[0], part)
         return
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
