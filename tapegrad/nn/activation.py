@@ -6,7 +6,6 @@ from typing import Any
 
 from ..core.warning import warn
 from ..functions import create
-from ..table import elementwise as elementwise_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
@@ -45,7 +44,7 @@ class ReLU(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return F.relu(input, True) if self.inplace else elementwise_records.relu(input)
+        return F.relu(input, self.inplace)
 
 
 class SiLU(InPlace):
@@ -146,7 +145,7 @@ class Sigmoid(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        result: Tensor = elementwise_records.sigmoid(input)
+        result: Tensor = F.sigmoid(input)
         return result
 
 
@@ -155,7 +154,7 @@ class Tanh(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        result: Tensor = elementwise_records.tanh(input)
+        result: Tensor = F.tanh(input)
         return result
 
 

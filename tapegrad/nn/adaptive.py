@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..functions import elementwise
 from ..functions.joining import cat
 from ..tensor.tensor import Tensor
 from . import functional as F
@@ -81,7 +80,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self._check(input_, target_)
         input, target = (input_, target_) if target_.dim() else (input_.unsqueeze(0), target_.unsqueeze(0))
         cluster: Any = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0: in the shortlist
-        place = elementwise.where(cluster > 0, cluster + (self.shortlist_size - 1), target)
+        place = (cluster + (self.shortlist_size - 1)).where(cluster > 0, target)
         output = F.log_softmax(self.head(input), 1).gather(1, place.unsqueeze(1)).squeeze(1)
         for i, (low, tail) in enumerate(zip(self.cutoffs, self.tail, strict=False)):
             rows = (cluster == i + 1).nonzero().squeeze(1)

@@ -102,7 +102,7 @@ class MultiheadAttention(Module):
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
-            rows = {id(x): shape.transpose(x, 0, 1) for x in (query, key, value)}  # the same tensor is projected once
+            rows = {id(x): x.transpose(0, 1) for x in (query, key, value)}  # the same tensor is projected once
             query, key, value = (rows[id(x)] for x in (query, key, value))
         output, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
@@ -110,7 +110,7 @@ class MultiheadAttention(Module):
             key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        return shape.transpose(output, 0, 1) if turned else output, weights
+        return output.transpose(0, 1) if turned else output, weights
 
     def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
         """The combined mask for a query (N, L, E), and its kind.

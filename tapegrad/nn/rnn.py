@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from ..core.warning import warn
-from ..functions import casting, create, recurrent, shape
+from ..functions import casting, create, recurrent
 from ..tensor.tensor import Parameter, Tensor
 from . import init
 from .module import Module, shown
 from .utils.rnn import PackedSequence
 
-KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
@@ -41,6 +40,9 @@ class RNNBase(Module):
     """
 
     _bad_rank = "{}: Expected input to be 2D or 3D, got {}D instead"
+
+    _LSTM, _GRU = staticmethod(recurrent.lstm), staticmethod(recurrent.gru)
+    _RNN_TANH, _RNN_RELU = staticmethod(recurrent.rnn_tanh), staticmethod(recurrent.rnn_relu)
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -91,7 +93,7 @@ class RNNBase(Module):
             raise ValueError("proj_size should be a positive integer or zero to disable projections")
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
-        if self.mode not in KINDS:
+        if self.mode not in GATES:
             raise ValueError(f"Unrecognized RNN mode: {self.mode}")
 
     @property
@@ -210,28 +212,28 @@ class RNNBase(Module):
         elif input.dim() not in (2, 3):
             raise ValueError(self._bad_rank.format(type(self).__name__, input.dim()))
         elif not (batched := input.dim() == 3):
-            input = shape.unsqueeze(input, 0 if self.batch_first else 1)
+            input = input.unsqueeze(0 if self.batch_first else 1)
         if hx is None:
             states = self._zero_states(input, batch_sizes)
         else:
             states = self._states_of(hx)
             if batch_sizes is None:
                 self._check_states_rank(states, 3 if batched else 2)
-            states = states if batched else tuple([shape.unsqueeze(s, 1) for s in states])
+            states = states if batched else tuple([s.unsqueeze(1) for s in states])
         self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
         if hx is not None:
             states = tuple([self.permute_hidden(s, order) for s in states])
-        kind = KINDS[self.mode]
-        given = states if kind == "lstm" else states[0]
+        layers = getattr(self, f"_{self.mode}")
+        given = states if self.mode == "LSTM" else states[0]
         rest = (given, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if batch_sizes is not None:
-            rows, *finals = recurrent.packed(kind, input, batch_sizes, *rest)
+            rows, *finals = layers(input, batch_sizes, *rest)
             packed = PackedSequence(rows, batch_sizes, order, back)
             return self._result(packed, [self.permute_hidden(s, back) for s in finals])
-        output, *finals = recurrent.padded(kind, input, *rest, self.batch_first)
+        output, *finals = layers(input, *rest, self.batch_first)
         if not batched:
-            output = shape.squeeze(output, 0 if self.batch_first else 1)
-            finals = [shape.squeeze(s, 1) for s in finals]
+            output = output.squeeze(0 if self.batch_first else 1)
+            finals = [s.squeeze(1) for s in finals]
         return self._result(output, finals)
 
     def extra_repr(self) -> str:
@@ -399,15 +401,15 @@ class RNNCellBase(Module):
                 what = "hidden" if count == 1 else f"hx[{i}]"
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {s.dim()}D instead")
         batched = input.dim() == 2
-        x = input if batched else shape.unsqueeze(input, 0)
+        x = input if batched else input.unsqueeze(0)
         if states is None:
             given = [create.zeros(x.size(0), self.hidden_size, dtype=x.dtype, device=x.device)] * count
         else:
-            given = [s if batched else shape.unsqueeze(s, 0) for s in states]
+            given = [s if batched else s.unsqueeze(0) for s in states]
         hx = given[0] if count == 1 else given
         out = function(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         found = [out] if count == 1 else list(out)
-        return found if batched else [shape.squeeze(s, 0) for s in found]
+        return found if batched else [s.squeeze(0) for s in found]
 
     def extra_repr(self) -> str:
         options = [] if self.bias else [shown(self, "bias")]
@@ -418,6 +420,8 @@ class RNNCellBase(Module):
 
 class RNNCell(RNNCellBase):
     """One step of an RNN layer, h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu(...); arguments as RNNCellBase."""
+
+    _tanh, _relu = staticmethod(recurrent.rnn_tanh_cell), staticmethod(recurrent.rnn_relu_cell)
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -432,7 +436,7 @@ class RNNCell(RNNCellBase):
         Raises:
             RuntimeError, ValueError: for shapes that do not match, or an unknown nonlinearity.
         """
-        function = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
+        function = {"tanh": self._tanh, "relu": self._relu}.get(self.nonlinearity)
         if function is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return self._step(function, input, None if hx is None else (hx,), 1)[0]
@@ -440,6 +444,8 @@ class RNNCell(RNNCellBase):
 
 class LSTMCell(RNNCellBase):
     """One step of an LSTM layer; arguments as RNNCellBase."""
+
+    _cell = staticmethod(recurrent.lstm_cell)
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
@@ -450,12 +456,14 @@ class LSTMCell(RNNCellBase):
         Raises:
             RuntimeError, ValueError: for shapes that do not match.
         """
-        h, c = self._step(recurrent.lstm_cell, input, hx, 2)
+        h, c = self._step(self._cell, input, hx, 2)
         return h, c
 
 
 class GRUCell(RNNCellBase):
     """One step of a GRU layer; arguments as RNNCellBase."""
+
+    _cell = staticmethod(recurrent.gru_cell)
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
@@ -466,4 +474,4 @@ class GRUCell(RNNCellBase):
         Raises:
             RuntimeError, ValueError: for shapes that do not match.
         """
-        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]
+        return self._step(self._cell, input, None if hx is None else (hx,), 1)[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..functions import shape
 from ..tensor.tensor import Tensor
 from . import functional as F
 from .module import Module, shown
@@ -19,8 +18,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, ...) to (N, product of ...) by default."""
-        result: Tensor = shape.flatten(input, self.start_dim, self.end_dim)
-        return result
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return shown(self, "start_dim", "end_dim")

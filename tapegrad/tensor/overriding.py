@@ -121,6 +121,7 @@ def enable() -> None:
         PLAIN.update((record.Tensor, record.Parameter))
         _ask_in_class(record.Tensor)
         _ask_in_namespaces()
+        _ask_in_layers()
 
 
 def disable() -> None:
@@ -153,6 +154,18 @@ def _ask_in_namespaces() -> None:
         for name, value in list(vars(module).items()):
             if isinstance(value, types.FunctionType) and value in PUBLIC:
                 replace(module, name, PUBLIC[value])
+
+
+def _ask_in_layers() -> None:
+    """Put the asking functions in the place of those that modules of layers import, and that layers keep."""
+    for name, module in list(sys.modules.items()):
+        for own, value in list(vars(module).items()) if name.startswith(f"{PACKAGE}.nn.") else ():
+            if isinstance(value, types.FunctionType) and value in PUBLIC:
+                replace(module, own, PUBLIC[value])
+            elif isinstance(value, type) and value.__module__ == name:
+                for kept, function in list(vars(value).items()):
+                    if isinstance(function, staticmethod) and function.__func__ in PUBLIC:
+                        replace(value, kept, staticmethod(PUBLIC[function.__func__]))
 
 
 def _ask_in_class(tensor: Any) -> None:

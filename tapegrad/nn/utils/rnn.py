@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import dtypes, errors
 from ...core.record import fixed
-from ...functions import create, index, shape, sort
+from ...functions import create, shape, sort
 from ...functions.joining import cat, unbind
 from ...tensor.tensor import Tensor
 
@@ -134,8 +134,7 @@ def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Tensor
     """(*size, ...) filled with a value, with the rows of data at the flat indices of the first two dimensions."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    placed: Tensor = index.index_copy(filled, 0, fixed(places), data)
-    return placed.reshape(*size, *rest)
+    return filled.index_copy(0, fixed(places), data).reshape(*size, *rest)
 
 
 def pack_padded_sequence(
@@ -178,7 +177,7 @@ def pack_padded_sequence(
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
     places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = shape.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
+    data = input.reshape(steps * n, *input.shape[2:])[fixed(places)]
     return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 
