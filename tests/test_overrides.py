@@ -230,6 +230,32 @@ def test_helpers(enabled):
         assert type(s + 1) is tg.Tensor
 
 
+LAYERS = {
+    "relu": tg.nn.ReLU(),
+    "sigmoid": tg.nn.Sigmoid(),
+    "softmax": tg.nn.Softmax(-1),
+    "leaky_relu": tg.nn.LeakyReLU(),
+    "conv1d": tg.nn.Conv1d(1, 1, 1),
+    "max_pool1d": tg.nn.MaxPool1d(2),
+    "dropout": tg.nn.Dropout(),
+    "linear": tg.nn.Linear(4, 1),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_ask(enabled, name):
+    assert LAYERS[name](Answer())[0] == name
+    assert type(LAYERS[name](tg.ones(1, 4).as_subclass(Noted))) is Noted
+
+
+def test_layers_of_several_functions_keep_a_subclass(enabled):
+    x = tg.ones(3, 2, 4).as_subclass(Noted)
+    out, (h, c) = tg.nn.LSTM(4, 4)(x)
+    attended, weights = tg.nn.MultiheadAttention(4, 2)(x, x, x)
+    loss = tg.nn.MSELoss()(x, tg.zeros(3, 2, 4))
+    assert {type(t) for t in (out, h, c, attended, weights, loss, tg.nn.Flatten()(x))} == {Noted}
+
+
 def test_functions_and_layers_that_hold_them_are_pickled(enabled):
     for function in (F.relu, tg.stack, tg.linalg.norm, tg.special.erf, tg.Tensor.add, tg.Tensor.__mul__, tg.Tensor.sum):
         assert pickle.loads(pickle.dumps(function)) is function
