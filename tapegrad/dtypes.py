@@ -85,6 +85,11 @@ class dtype:
             self._numpy = _numpy_bfloat16()
         return self._numpy
 
+    @property
+    def type(self) -> builtins.type[np.generic]:
+        """NumPy's type of one number, as of a NumPy dtype; SciPy asks for it."""
+        return self.numpy.type
+
     def to_real(self) -> dtype:
         """Return the type of the real part: ``complex64`` gives ``float32``; a real type gives itself."""
         if not self.is_complex:

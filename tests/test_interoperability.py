@@ -192,6 +192,10 @@ def test_scipys_minimizers_take_a_value_and_a_gradient(method):
     assert found.x == pytest.approx([1, 1], abs=1e-4)
 
 
+def test_a_dtype_names_the_type_of_its_numbers():
+    assert [d.type for d in (tg.float32, tg.int64, tg.bool, tg.complex64)] == [np.float32, np.int64, np.bool_, np.complex64]
+
+
 def test_numpy_and_the_standard_library():
     x = line()
     np.testing.assert_allclose(x, x.numpy())
