@@ -68,6 +68,7 @@ SINGLE = {  # single names of modules that tapegrad has
         "argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic runtime_validation "
         "runtime_validation_disabled"
     },
+    "utils._python_dispatch": {"tapegrad has no dispatcher: write a torch.overrides.TorchFunctionMode": "TorchDispatchMode"},
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ def _run(source: str | bytes, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tapegrad", description="Run a program on tapegrad, unmodified.")
+    parser.add_argument("--version", action="version", version=f"tapegrad {sys.modules[__package__].__version__}")
     parser.add_argument(
         "--as", dest="names", action="append", required=True, choices=compat.NAMES, metavar="NAME",
         help=f"what the program imports: {', '.join(compat.NAMES)}; may be given more than once",

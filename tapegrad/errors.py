@@ -245,10 +245,26 @@ def no_sample() -> ValueError:
     )
 
 
+def dispatch_unasked(name: str) -> str:
+    return (
+        f"{name}.__torch_dispatch__ is never called: tapegrad has no dispatcher. Define __torch_function__, which every "
+        "public function asks."
+    )
+
+
 def vmap_loop() -> str:
     return (
         "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which "
         "is slow. Where the value decides what is computed, tg.where(condition, a, b) keeps it batched."
+    )
+
+
+def vmap_shapes(name: str, first: Any, sample: int, other: Any, place: tuple[str, int] | None = None) -> RuntimeError:
+    where = "" if place is None else f" It asks for values of a sample at {place[0]}:{place[1]}."
+    return RuntimeError(
+        f"vmap({name}, ...): the results of the samples differ in shape, {list(first)} of sample 0 and {list(other)} of "
+        f"sample {sample}: `{name}` has to return the same shape for all of them.{where} tg.where(condition, a, b) does so "
+        "in place of a mask; or loop over the samples."
     )
 
 
@@ -329,7 +345,7 @@ def function_keyword(name: str, tensor_in_vmap: bool) -> Exception:
 
 def kept_by_forward(name: str, why: str) -> RuntimeError:
     return RuntimeError(
-        f"{name}: backward is differentiated and reads a tensor that forward made and kept on ctx. Its derivative is not "
+        f"{name}: backward is differentiated and reads a value that forward made and kept on ctx. Its derivative is not "
         f"known: {why}. Return it from forward as an output, or save the inputs with ctx.save_for_backward and compute it "
         "in backward."
     )
@@ -793,7 +809,7 @@ def inplace_no_grad_view(op: str) -> RuntimeError:
 def inplace_expanded(op: str) -> RuntimeError:
     return RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-        f"clone() the tensor before performing the operation. It is {op}."
+        f"clone() the tensor before performing the operation. The operation is {op}."
     )
 
 
@@ -876,8 +892,11 @@ def index_put_dtypes(target: Any, source: Any) -> RuntimeError:
 
 def no_device(kind: str) -> RuntimeError:
     return RuntimeError(
-        f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy) and on what JAX finds. Torch not compiled with CUDA "
-        "enabled"
+        f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy) and on what JAX finds."
+        + {
+            "cuda": " Torch not compiled with CUDA enabled",
+            "meta": " Every tensor has values here: leave the device out.",
+        }.get(kind, "")
     )
 
 

@@ -149,6 +149,18 @@ ROWS = [
      "[2.0, 2.0]", "TypeError: "),
     ("a module moved to the device meta has parameters that are nan, on the CPU",
      "print(L.nn.Linear(1, 1).to('meta').weight.tolist())", "[[nan]]", "NotImplementedError: "),
+    ("no tensor is made on the device meta: all have values",
+     "print(L.empty(2, device='meta').shape)", "RuntimeError: no meta device is available: ", "torch.Size([2])"),
+    ("a node whose saved values are released has no next_functions",
+     "a = L.ones(1, requires_grad=True); y = a * a; y.backward(); print(len(y.grad_fn.next_functions))", "0", "2"),
+    ("`__torch_dispatch__` is not asked, and a class that defines it gives a warning",
+     "class D(L.Tensor):\n    @classmethod\n    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):\n"
+     "        print('asked'); return args[0]\n"
+     "L.ones(1).as_subclass(D) + 1",
+     "UserWarning: D.__torch_dispatch__ is never called: tapegrad has no dispatcher. Define __torch_function__, which every "
+     "public function asks.", "asked"),
+    ("nn.Parameter of a tensor of a subclass has the class Parameter",
+     "class D(L.Tensor): pass\nprint(type(L.nn.Parameter(L.ones(1).as_subclass(D))).__name__)", "Parameter", "D"),
     ("slices may have a negative step",
      "print(L.arange(3)[::-1].tolist())", "[2, 1, 0]", "ValueError: step must be greater than zero"),
     ("allow_unused covers an input that does not require grad",
@@ -635,6 +647,13 @@ ROWS = [
      "y = L.zeros(2); print(L.func.vmap(lambda x, y: L.exp(x, out=y))(L.zeros(2), y).tolist(), y.tolist())",
      "[1.0, 1.0] [1.0, 1.0]",
      "RuntimeError: Batching rule not implemented for aten::exp.out"),
+    ("print(x) inside vmap has the function run sample by sample, with a warning",
+     "L.func.vmap(lambda x: (print(x), x)[1])(L.ones(1))",
+     "tensor(1.)\n"
+     "UserWarning: vmap: this line asks for the value of a single sample, so the function ran for one sample "
+     "after the other, which is slow. Where the value decides what is computed, tg.where(condition, a, b) "
+     "keeps it batched.",
+     "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([1.])\n)"),
     ("tensors inside func's transforms print their values",
      "L.func.grad(lambda x: (print(x), x.sum())[1])(L.zeros(1))",
      "tensor([0.], requires_grad=True)",

@@ -568,6 +568,11 @@ def test_main_stays_until_the_end(tmp_path):
     assert done.stdout == "<class '__main__.A'> ['program.py', '--as', '-m'] program.py\n" and done.returncode == 3
 
 
+def test_the_version(tmp_path):
+    done = run(tmp_path, "", "--version")
+    assert done.stdout == f"tapegrad {tapegrad.__version__}\n" and done.returncode == 0
+
+
 def test_a_program_from_standard_input(tmp_path):
     done = run(tmp_path, "", "-", "a", stdin="import torch, sys\nprint(torch.ones(1), sys.argv, __name__)\n")
     assert done.stdout == "tensor([1.]) ['-', 'a'] __main__\n"
@@ -675,8 +680,35 @@ def test_what_libraries_ask_of_modules_and_names(torch):
     assert torch.torch is torch and torch.chalf is torch.complex32
     with torch.device("cpu"), torch.cuda.stream(None):
         assert torch.ones(1).device.type == "cpu"
-    with pytest.raises(RuntimeError, match="no meta device is available"), torch.device("meta"):
+    with pytest.raises(RuntimeError, match="no meta device is available") as caught, torch.device("meta"):
         pass
+    assert "CUDA" not in str(caught.value)
+
+
+def test_what_hooks_and_functions_give_says_it_is_of_torch(torch):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.ones(1, requires_grad=True)
+    assert repr(x.register_hook(print)).startswith("<torch.utils.hooks.RemovableHandle object at 0x")
+    assert repr(Same.apply(x).grad_fn).startswith("<torch.autograd.function.SameBackward object at 0x")
+    file = io.BytesIO()
+    torch.save(HERE, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"allow them by torch.serialization.add_safe_globals\("):
+        torch.load(file)
+
+
+def test_a_mode_of_the_dispatcher_says_what_to_write_instead(torch):
+    mode = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+    with pytest.raises(NotImplementedError, match="no dispatcher: write a torch.overrides.TorchFunctionMode"):
+        type("Counting", (mode,), {})()
 
 
 def test_private_names_that_programs_import(torch):

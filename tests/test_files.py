@@ -494,6 +494,13 @@ def test_claims_of_the_old_format_allocate_nothing():
             tg.load(legacy(b"\x80\x04" + claim + struct.pack("<Q", 1 << 50) + b"abc."))
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("content", [b"garbage garbage garbage", b"hello", b"S\n.", b"F1.x\n."])
+def test_a_file_of_another_kind(content, weights_only):
+    with pytest.raises(pickle.UnpicklingError, match="The file was not written by save, or its beginning is damaged"):
+        tg.load(io.BytesIO(content), weights_only=weights_only)
+
+
 def test_an_empty_file_that_is_to_be_mapped(tmp_path):
     (tmp_path / "m.pt").touch()
     with pytest.raises(EOFError, match="Ran out of input"):
@@ -507,6 +514,7 @@ def test_all_unknown_globals_are_named():
     for name in ("test_files.run", "test_files.Point", "posix.getcwd"):
         assert name in str(caught.value)
     assert str(caught.value).startswith("Weights only load failed.")
+    assert "allow them by tapegrad.serialization.add_safe_globals([...])" in str(caught.value)
 
 
 def tensor_pickle(size, stride, offset=0, count=4, kind="FloatStorage"):

@@ -346,7 +346,7 @@ def test_node():
     x = leaf(1.0)
     y = Scaled.apply(x, 5.0)
     node = y.grad_fn
-    assert node.name() == "ScaledBackward" and "ScaledBackward object at" in repr(node)
+    assert node.name() == "ScaledBackward" and "<tapegrad.autograd.function.ScaledBackward object at" in repr(node)
     assert node.k == 5.0 and node.needs_input_grad == (True, False) and node == y.grad_fn
     node.extra = 7
     assert y.grad_fn.extra == 7

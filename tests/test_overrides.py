@@ -31,6 +31,17 @@ class Reflected:
     __rmul__ = __rmatmul__ = __rpow__ = __rfloordiv__ = __gt__ = __radd__
 
 
+def test_a_class_with_torch_dispatch_is_told_that_nothing_asks_it():
+    with pytest.warns(UserWarning, match=r"Dispatched.__torch_dispatch__ is never called"):
+
+        class Dispatched(tg.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                raise AssertionError
+
+    assert (tg.ones(1).as_subclass(Dispatched) + 1).tolist() == [2.0]
+
+
 @pytest.fixture
 def enabled():
     overrides.enable()

@@ -156,6 +156,20 @@ def test_masks_with_other_numbers_of_elements_loop():
     assert got.tolist() == [0.0, 3.0, 9.0]
 
 
+def test_results_of_other_shapes_name_the_function_and_the_line():
+    x = tg.tensor([[1.0, -1.0], [1.0, 2.0]])
+
+    def chosen(v):
+        return v[v > 0], v.nonzero()
+
+    line = chosen.__code__.co_firstlineno + 1
+    text = rf"vmap\(chosen, ...\): .* \[1\] of sample 0 and \[2\] of sample 1: .*test_vmap.py:{line}\. tg.where"
+    with pytest.warns(UserWarning, match="single sample"), pytest.raises(RuntimeError, match=text):
+        vmap(chosen)(x)
+    with pytest.raises(RuntimeError, match=r"vmap\(chosen, ...\): .* \[1\] of sample 0 and \[2\] of sample 1: "):
+        vmap(chosen, chunk_size=1)(x)
+
+
 def test_indices_out_of_range():
     with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3. In indexing on a tensor"):
         vmap(lambda i: tg.zeros(3)[i])(tg.tensor([0, 3]))

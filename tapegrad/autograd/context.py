@@ -247,4 +247,4 @@ class FunctionNode(Node):
         return hooks
 
     def __repr__(self) -> str:
-        return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"
+        return f"<{type(self).__module__}.{self._text} object at {hex(self._slot)}>"

@@ -695,9 +695,10 @@ class Function:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        namespace = {"_forward_cls": cls, "__slots__": (), "__module__": __name__}
+        where = Function.__module__  # under a drop-in that of the library
+        namespace = {"_forward_cls": cls, "__slots__": (), "__module__": where}
         cls._context_cls = type(cls.__name__ + "Backward", (FunctionCtx,), namespace)
-        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionNode,), {"__slots__": (), "__module__": __name__})
+        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionNode,), {"__slots__": (), "__module__": where})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

@@ -15,7 +15,7 @@ from ..core.hooks import MULTI, Task
 from ..core.record import Box
 from ..core.state import PACKING, TASK
 from ..functions.inplace import count_write
-from ..tensor.graph import GradientEdge, Handle, Node, grad_fn_of, node_of, output_number, register_hook
+from ..tensor.graph import GradientEdge, Node, RemovableHandle, grad_fn_of, node_of, output_number, register_hook
 from ..tensor.saved_tensors import packed
 from .packing import Packing
 
@@ -118,12 +118,12 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     return GradientEdge(node, output_number(slot))
 
 
-class MultiHandle(Handle):
+class MultiHandle(RemovableHandle):
     """The handle of a group of hooks."""
 
     __slots__ = ("_handles",)
 
-    def __init__(self, handles: list[Handle]) -> None:
+    def __init__(self, handles: list[RemovableHandle]) -> None:
         self._handles = handles
 
     def remove(self) -> None:
@@ -160,7 +160,7 @@ class MultiHook:
 
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: Literal["all", "any"] = "all"
-) -> Handle:
+) -> RemovableHandle:
     """Register a hook on the gradients of several tensors.
 
     Args:

@@ -89,7 +89,7 @@ def vmap(
         outs, out_spec, places = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
-            outs = [c[0] if d is None else cat(list(c)) for c, d in zip(columns, places, strict=True)]
+            outs = [chunks_joined(c, d, name, step) for c, d in zip(columns, places, strict=True)]
         cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
         given = {(id(x), d): leaf for x, d, leaf in zip(fronts, dims, leaves, strict=True) if isinstance(leaf, Box)}
         outs = [
@@ -176,7 +176,8 @@ def run_batch(
         raise errors.no_sample()
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
-        return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
+        columns, out_spec, places = run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
+        return [joined(c, d, name, level.asked_at) for c, d in zip(columns, places, strict=True)], out_spec, places
 
 
 def origin(y: Any, lifted: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
@@ -240,7 +241,7 @@ def run_loop(
     name: str,
     loop: SampleLoop,
 ) -> tuple[list[Any], tree.Spec, list[Any]]:
-    """Run the samples one by one."""
+    """Run the samples one by one: the outputs, of each what the samples give."""
     rows = []
     for i in range(n):
         loop.restart()
@@ -248,12 +249,27 @@ def run_loop(
         outs, out_spec = tree.flatten(result)
         places = spread_out(out_dims, result, out_spec, name)
         rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
-    columns = zip(*rows, strict=True)
-    return (
-        [common(c, name) if d is None else stack(list(c)) for c, d in zip(columns, places, strict=True)],
-        out_spec,
-        places,
-    )
+    return list(zip(*rows, strict=True)), out_spec, places
+
+
+def joined(column: Sequence[Any], place: int | None, name: str, asked_at: tuple[str, int]) -> Any:
+    """An output, batch dimension first unless its out_dim is None, from those of the samples."""
+    if place is None:
+        return common(column, name)
+    for i, y in enumerate(column):
+        if y._d.shape != column[0]._d.shape:
+            raise errors.vmap_shapes(name, column[0]._d.shape, i, y._d.shape, asked_at)
+    return stack(list(column))
+
+
+def chunks_joined(column: Sequence[Any], place: int | None, name: str, step: int) -> Any:
+    """An output, batch dimension first unless its out_dim is None, from those of the chunks, of `step` samples each."""
+    if place is None:
+        return column[0]
+    for i, y in enumerate(column):
+        if y._d.shape[1:] != column[0]._d.shape[1:]:
+            raise errors.vmap_shapes(name, column[0]._d.shape[1:], i * step, y._d.shape[1:])
+    return cat(list(column))
 
 
 def common(column: Sequence[Any], name: str) -> Any:

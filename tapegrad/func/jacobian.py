@@ -184,6 +184,7 @@ def in_forward(
         nonlocal out_spec, aux
         here = LEVEL.get()
         with Dual(respects_no_grad and is_recording()) as level:
+            level.name = "jacfwd"
             duals = [level.wrap(x, t) for x, t in zip(inputs, tangents, strict=True)]
             fixed = [level.wrap(x, None) if isinstance(x, Box) else x for x in others]
             rest, named = tree.unflatten(others_spec, fixed)

@@ -51,7 +51,15 @@ def read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: Any
     def plain() -> Any:
         return Restricted(file, encoding, storage).load()
 
-    if plain() != LEGACY_MAGIC:
+    def first() -> Any:
+        try:
+            return plain()
+        except (EOFError, OSError, MemoryError, RuntimeError):
+            raise
+        except Exception as e:  # whatever the bytes of another file happen to say
+            raise pickle.UnpicklingError(f"The file was not written by save, or its beginning is damaged: {e}") from e
+
+    if first() != LEGACY_MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
     if (protocol := plain()) != LEGACY_PROTOCOL:
         raise RuntimeError(f"Invalid protocol version: {protocol if type(protocol) is int else type(protocol).__name__}")

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from .rebuild import HARMLESS, SAFE, TORCH, Call, Unknown, checked_key, is_safe
+from .rebuild import HARMLESS, SAFE, TORCH, Call, Unknown, add_safe_globals, checked_key, is_safe
 
 COPIES, FEW = 8, 1 << 20  # a pickle may have this many times its bytes copied, in items, and these more
 PACKAGE = __name__.partition(".")[0]
@@ -92,7 +92,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         raise pickle.UnpicklingError(
             f"Weights only load failed. Unsupported global: GLOBAL {names[0]} was not an allowed global by default. The "
             f"file uses these globals, and nothing of it was run:\n{listed}\nIf you trust what they do, allow them by "
-            f"tapegrad.serialization.add_safe_globals([...]), or load a file of your own with weights_only=False."
+            f"{add_safe_globals.__module__}.add_safe_globals([...]), or load a file of your own with weights_only=False."
         )
 
     def find_class(self, module: str, name: str) -> Any:

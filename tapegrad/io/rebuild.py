@@ -189,6 +189,9 @@ def get_safe_globals() -> list[Any]:
     return list(SAFE.values())
 
 
+add_safe_globals.__module__ = "tapegrad.serialization"  # where users find it; under a drop-in its library says where
+
+
 def clear_safe_globals() -> None:
     """Remove all classes and functions that add_safe_globals allowed."""
     SAFE.clear()

@@ -14,7 +14,7 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
-from ..tensor.graph import Handle
+from ..tensor.graph import RemovableHandle
 from . import lower, nans, pending
 from .backward import CompiledBackward
 from .explain import names_of
@@ -116,7 +116,7 @@ class CompiledProgram:
     def failed_guard(self, tensors: list[Any]) -> str | None:
         """Which guard fails, as text; None if the program may run."""
         what = changed(self.places)
-        if what is None and self.version != (version := (Module.changes, Handle.changes)):
+        if what is None and self.version != (version := (Module.changes, RemovableHandle.changes)):
             what = changed(self.of_modules)
             if what is None and any([hooks_on(ref()) != hooks for ref, hooks in self.hooks]):
                 what = "hooks on a tensor came or went"

@@ -21,7 +21,7 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
-from ..tensor.graph import Handle
+from ..tensor.graph import RemovableHandle
 from . import nans
 from .arguments import watched
 from .guards import ReachableState, change, first_changed, held
@@ -79,7 +79,7 @@ class TracedCall:
     def __init__(
         self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = ()
     ) -> None:
-        self.version = Module.changes, Handle.changes
+        self.version = Module.changes, RemovableHandle.changes
         leaves, _ = tree.flatten((args, kwargs))
         self.reachable = ReachableState(function, leaves)
         self.trace = trace = Trace(strict=strict)

@@ -18,7 +18,7 @@ from ..core.modes import is_grad_enabled
 from ..core.state import TASK
 from ..functions import create
 from ..levels.vmap import Batch
-from ..tensor.graph import Handle, hook_into, owned_hooks
+from ..tensor.graph import RemovableHandle, hook_into, owned_hooks
 from ..tensor.tensor import Tensor
 
 CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
@@ -43,7 +43,7 @@ EVERYWHERE: dict[str, Any] = {"_hooked": False, **tables()}
 REGISTRATIONS: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}
 
 
-def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, **marks: bool) -> Handle:
+def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, **marks: bool) -> RemovableHandle:
     """Add a hook to a table, at the end or at the front; `marks` are suffixes of the second tables that list its id."""
     handle = hook_into(owner[table], hook, *[owner[f"{table}_{name}"] for name, on in marks.items() if on])
     if prepend:
@@ -58,7 +58,7 @@ def are_left(owner: dict[str, Any]) -> bool:
     return any([owner[name] for name in CALL_TABLES])
 
 
-def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, prepend: bool = False) -> Handle:
+def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, prepend: bool = False) -> RemovableHandle:
     """Add a backward hook to its table, which holds either full or older hooks."""
     if owner["_is_full_backward_hook"] is not None and owner["_is_full_backward_hook"] != full:
         raise RuntimeError(
@@ -68,24 +68,24 @@ def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, pre
     return enter(owner, "_backward_hooks", hook, prepend)
 
 
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, args) before every module's forward; a result other than None replaces the arguments."""
     return enter(EVERYWHERE, "_forward_pre_hooks", hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> Handle:
+) -> RemovableHandle:
     """Call hook(module, args, output) after every module's forward; see Module.register_forward_hook."""
     return enter(EVERYWHERE, "_forward_hooks", hook, with_kwargs=with_kwargs, always_called=always_call)
 
 
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_output) before the backward of every module; see Module.register_full_backward_pre_hook."""
     return enter(EVERYWHERE, "_backward_pre_hooks", hook)
 
 
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_input, grad_output) after the backward of every module; see Module.register_full_backward_hook.
 
     Raises:
@@ -94,7 +94,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
     return enter_backward(EVERYWHERE, hook, True, "as a global Module hook")
 
 
-def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_input, grad_output) on the last operation of every module; see Module.register_backward_hook.
 
     Raises:
@@ -103,17 +103,17 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
     return enter_backward(EVERYWHERE, hook, False, "as a global Module hook")
 
 
-def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, name, parameter) when a parameter is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["parameter"], hook)
 
 
-def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, name, buffer) when a buffer is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["buffer"], hook)
 
 
-def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, name, submodule) when a submodule is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["module"], hook)
 

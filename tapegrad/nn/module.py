@@ -17,7 +17,7 @@ from ..functions.memory_format import rank_of
 from ..kernels import devices
 from ..programs.tracing import touches
 from ..tensor.access import destination, raw
-from ..tensor.graph import Handle
+from ..tensor.graph import RemovableHandle
 from ..tensor.tensor import Parameter, Tensor
 from . import hooks
 from .error_context import locate
@@ -154,7 +154,7 @@ class Module:
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Call hook(module, args) before every forward; a result other than None replaces the arguments.
 
         With `with_kwargs` the hook is called as hook(module, args, kwargs) and returns None or (args, kwargs).
@@ -164,7 +164,7 @@ class Module:
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Call hook(module, args, output) after every forward; a result other than None replaces the output.
 
         With `with_kwargs` the hook is called as hook(module, args, kwargs, output); with `always_call` it also runs
@@ -173,14 +173,14 @@ class Module:
         marks = {"with_kwargs": with_kwargs, "always_called": always_call}
         return hooks.enter(self.__dict__, "_forward_hooks", hook, prepend, **marks)
 
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_output) when a backward pass has the gradients of the module's outputs.
 
         grad_output is a tuple with None for outputs without a gradient; a result other than None replaces it.
         """
         return hooks.enter(self.__dict__, "_backward_pre_hooks", hook, prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) when a backward pass has the gradients of the module's inputs.
 
         Both are tuples: grad_input has one element for each positional argument (None if it is not a tensor or has no
@@ -192,7 +192,7 @@ class Module:
         """
         return hooks.enter_backward(self.__dict__, hook, True, "on a single Module", prepend)
 
-    def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) on the operation that computed the output; for older code.
 
         grad_input holds the gradients of that operation's inputs, not of the module's; see register_full_backward_hook.
@@ -620,18 +620,18 @@ class Module:
         """Restore what get_extra_state returned."""
         raise no_extra_state("set")
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, prefix, keep_vars) before state_dict collects the module's own state."""
         return hooks.enter(self.__dict__, "_state_dict_pre_hooks", hook)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, state_dict, prefix, local_metadata) after state_dict has collected the module's state.
 
         The dict contains the state of the module and its descendants; the hook may change it in place and returns None.
         """
         return hooks.enter(self.__dict__, "_state_dict_hooks", hook, without_result=True)
 
-    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """As register_state_dict_post_hook, but a result of the outermost module's hook replaces the dict."""
         public = self._state_dict_hooks_without_result
         if any(key in public and other == hook for key, other in self._state_dict_hooks.items()):
@@ -641,15 +641,15 @@ class Module:
             )
         return hooks.enter(self.__dict__, "_state_dict_hooks", hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
         the module loads its own state; it may change the dict and the lists in place."""
         return self._register_load_state_dict_pre_hook(hook, True)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
         return hooks.enter(self.__dict__, "_load_state_dict_pre_hooks", hook, with_module=with_module)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, incompatible_keys) after the module and its descendants have loaded their state.
 
         It may change the lists of missing and unexpected keys in place, before they are reported; it returns None.

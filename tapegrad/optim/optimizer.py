@@ -31,7 +31,7 @@ from ..functions.inplace import check_writable, count_write
 from ..nn.module import typename
 from ..programs.tracing import suspended, touches
 from ..tensor.access import raw
-from ..tensor.graph import Handle, hook_into
+from ..tensor.graph import RemovableHandle, hook_into
 from ..tensor.tensor import Tensor
 from . import buckets
 from .arithmetic import Arrays, Tensors
@@ -53,12 +53,12 @@ _global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
 _global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(optimizer, args, kwargs) before each step of any optimizer; it may return new (args, kwargs)."""
     return hook_into(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(optimizer, args, kwargs) after each step of any optimizer."""
     return hook_into(_global_optimizer_post_hooks, hook)
 
@@ -535,34 +535,34 @@ class Optimizer:
         found: OrderedDict[int, Any] = getattr(self, f"_optimizer_{name}_hooks")
         return found
 
-    def _register(self, name: str, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def _register(self, name: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         hooks = self._hooks(name)
         handle = hook_into(hooks, hook)
         if prepend:
             hooks.move_to_end(next(reversed(hooks)), last=False)
         return handle
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
         return self._register("step_pre", hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) after each step."""
         return self._register("step_post", hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer) before state_dict."""
         return self._register("state_dict_pre", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer, state_dict) on the result of state_dict; it may return another dict."""
         return self._register("state_dict_post", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer, state_dict) before a state is loaded; it may return another dict."""
         return self._register("load_state_dict_pre", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer) after a state is loaded."""
         return self._register("load_state_dict_post", hook, prepend)
 

@@ -76,7 +76,7 @@ class Node:
         """A dict of the node, for whatever is to be kept there; dropped when the node is released."""
         return self._hooks().metadata
 
-    def register_hook(self, fn: Callable[[Grads, Grads], Any]) -> Handle:
+    def register_hook(self, fn: Callable[[Grads, Grads], Any]) -> RemovableHandle:
         """Call fn(grad_inputs, grad_outputs) after the operation's backward has run.
 
         Both are tuples with an element for each input or output, None where there is no gradient. What fn returns, if not
@@ -84,7 +84,7 @@ class Node:
         """
         return hook_into(self._hooks().post, fn)
 
-    def register_prehook(self, fn: Callable[[Grads], Any]) -> Handle:
+    def register_prehook(self, fn: Callable[[Grads], Any]) -> RemovableHandle:
         """Call fn(grad_outputs) before the operation's backward runs; what it returns, if not None, replaces them."""
         return hook_into(self._hooks().pre, fn)
 
@@ -335,7 +335,7 @@ def _saved(node: Node, which: int) -> Any:
 HOOK_IDS = itertools.count(1)
 
 
-class Handle:
+class RemovableHandle:
     """What registering a hook returns: `remove()` takes the hook away; usable as a context manager.
 
     Args:
@@ -347,10 +347,11 @@ class Handle:
     """
 
     __slots__ = ("_tables", "id")
+    __module__ = "tapegrad.utils.hooks"
     changes = 0  # hooks that came and went in this process: a compiled function has seen all while it is equal
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        Handle.changes += 1
+        RemovableHandle.changes += 1
         extra = () if extra_dict is None else (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
         self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
         self.id = next(HOOK_IDS)
@@ -361,20 +362,20 @@ class Handle:
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
-        Handle.changes += 1
+        RemovableHandle.changes += 1
         for table in self._tables:
             table.pop(self.id, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.remove()
 
 
-def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> Handle:
+def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> RemovableHandle:
     """Add a hook; `marks` are tables in which its key stands for as long as it does among the hooks."""
-    handle = Handle(hooks, extra_dict=marks)
+    handle = RemovableHandle(hooks, extra_dict=marks)
     hooks[handle.id] = hook
     for table in marks:
         table[handle.id] = True
@@ -388,7 +389,7 @@ def watch(t: Any) -> None:
     WATCHED_LEAVES.add(t._s)
 
 
-def register_hook(t: Any, hook: Any) -> Handle:
+def register_hook(t: Any, hook: Any) -> RemovableHandle:
     """A hook on the gradient of a tensor: hook(grad) returns a replacement or None."""
     if not slot_of(t):
         raise errors.hook_untracked()
@@ -413,7 +414,7 @@ def set_hooks(t: Any, hooks: Any) -> None:
         watch(t)
 
 
-def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:
+def register_post_accumulate_grad_hook(t: Any, hook: Any) -> RemovableHandle:
     """A hook called with a leaf after its gradient was accumulated."""
     if not slot_of(t):
         raise errors.hook_untracked()

@@ -85,6 +85,8 @@ class Tensor(Filling, Protocols, TableMethods):
         super().__init_subclass__(**kwargs)
         if overrides.overrides(cls):
             overriding.enable()
+        if "__torch_dispatch__" in vars(cls):
+            warn(errors.dispatch_unasked(cls.__name__))
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -478,13 +480,13 @@ class Tensor(Filling, Protocols, TableMethods):
         """Whether retain_grad() was called on this computed tensor."""
         return getattr(self, "_retains", 0) != 0
 
-    def register_hook(self, hook: Callable[[Any], Any]) -> node.Handle:
+    def register_hook(self, hook: Callable[[Any], Any]) -> node.RemovableHandle:
         """Call hook(grad) when this tensor's gradient is computed; what it returns, if not None, replaces the gradient."""
         if self._st is not None:
             alias.sync_only(self)
         return node.register_hook(self, hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> node.Handle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> node.RemovableHandle:
         """Call hook(leaf) after this leaf's gradient was accumulated."""
         return node.register_post_accumulate_grad_hook(self, hook)
 
@@ -808,12 +810,15 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
         """Overwrite with other's values, broadcast and converted to this dtype."""
+        return self._overwrite(other, "copy")
+
+    def _overwrite(self, other: Any, name: str) -> Tensor:
         source = other
         if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
         if record.functional(raw(self)) or record.functional(raw(source)):
             source = source.to(self.device)
-        check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        check_writable(self, name, is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
         if source._d.shape != self._d.shape:
@@ -830,11 +835,11 @@ class Tensor(Filling, Protocols, TableMethods):
         """Overwrite every element with a number or a 0-dim tensor."""
         if getattr(value, "ndim", 0):
             raise errors.fill_value(value.ndim)
-        return self.copy_(operands.filling(value, raw(self).dtype))
+        return self._overwrite(operands.filling(value, raw(self).dtype), "fill")
 
     def zero_(self) -> Tensor:
         """Overwrite every element with 0."""
-        return self.copy_(0)
+        return self._overwrite(0, "zero")
 
     zeros_ = zero_
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ..tensor.graph import Handle
+from ..tensor.graph import RemovableHandle
 
 __all__ = ["RemovableHandle"]
-
-RemovableHandle = Handle
