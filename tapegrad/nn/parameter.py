@@ -37,7 +37,7 @@ class Buffer(metaclass=BufferType):
         return t
 
 
-class Uninitialized:
+class UninitializedTensorMixin:
     """Base of uninitialised parameters and buffers: they have a dtype and a device, and can only be materialised.
 
     Attributes:
@@ -116,7 +116,7 @@ def unshaped(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
     return t
 
 
-class UninitializedParameter(Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet.
 
     Args:
@@ -131,7 +131,7 @@ class UninitializedParameter(Uninitialized, Parameter):
         return unshaped(cls, requires_grad, device, dtype)
 
 
-class UninitializedBuffer(Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known yet; arguments as for UninitializedParameter, and `persistent`."""
 
     cls_to_become = Tensor
@@ -157,7 +157,7 @@ def way_back(t: Any) -> Callable[[], None]:
 
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
-    return isinstance(param, Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def __dir__() -> list[str]:
