@@ -136,6 +136,13 @@ ROWS = [
     ("retain_grad() works on a view that a write into its base made require grad",
      "b = L.zeros(2); v = b[:1]; b.mul_(L.ones(2, requires_grad=True)); v.retain_grad(); (v * 5).sum().backward(); print(v.grad is None)",
      "False", "True\nUserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed."),
+    ("elements that as_strided_() leaves out of its tensor keep their gradient in other views",
+     "a = L.ones(2, requires_grad=True); y = a * 2; v = y[:1]; y.as_strided_((1,), (1,), 1); (v * v).sum().backward(); print(a.grad.tolist())",
+     "[8.0, 0.0]", "[0.0, 0.0]"),
+    ("views do not depend on a base that as_strided_() makes show an element twice, but on what it was",
+     "y = L.ones(2, requires_grad=True) * 2; v = y[:1]; y.as_strided_((2, 1), (0, 1))\n"
+     "g, = L.autograd.grad((v * v).sum(), y, allow_unused=True); print(g is None)",
+     "True", "False"),
     ("the retained gradient of a tensor that was transposed in place has its shape",
      "b = L.ones(1, 2, requires_grad=True) * 1; b.retain_grad(); b.t_(); (b * 2).sum().backward(); print(b.grad.shape)",
      "torch.Size([2, 1])", "torch.Size([1, 2])"),
