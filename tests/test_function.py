@@ -1879,3 +1879,28 @@ def test_arguments_by_keyword_only():
         Sum.apply(x, y=3.0)
     with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
         func.vmap(lambda v: Sum.apply(v, y=x))(x)
+
+
+class Second(Function):
+    """x * w with a derivative by w alone."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_grad_refuses_an_input_for_which_backward_gives_none(create_graph):
+    x, w = leaf(2.0), leaf(3.0)
+    computed = x * 1.0
+    for inputs in ([x], [computed], [w, computed]):
+        with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+            grad(Second.apply(computed, w).sum(), inputs, create_graph=create_graph, retain_graph=True)
+    assert values(*grad(Second.apply(x, w).sum(), [x, w], allow_unused=True)) == [None, [2.0]]
+    assert values(*grad(Second.apply(x, w).sum(), [x, w], materialize_grads=True)) == [[0.0], [2.0]]
+    assert values(*grad(Second.apply(x, w).sum() + x.sum(), [x, w])) == [[1.0], [2.0]]

@@ -122,6 +122,7 @@ class BackwardPass(Pass):
                     self._check_used(touched | {s for s, _ in self.roots})
                 slot_hooks = self._slot_hooks() if self.record and self.retain else None
                 result = self._guarded(guarded)
+                self._check_used(result)
                 if slot_hooks:
                     for g in result.values():
                         give(g, slot_hooks)
@@ -148,9 +149,7 @@ class BackwardPass(Pass):
                 raise errors.unused_input(i)
 
     def _watched(self) -> bool:
-        if ANOMALY.get()[0]:
-            return True
-        if self._packed():
+        if ANOMALY.get()[0] or self._packed():
             return True
         if WATCHED_LEAVES:
             leaves = (a for e in self.found.values() for a in inputs_of(e))
