@@ -655,3 +655,29 @@ def test_anomaly_mode_counts_the_inputs_of_the_operation(create_graph):
         y = tg.tensor([np.nan, 1.0], dtype=tg.float64) * x
         with pytest.raises(RuntimeError, match="^Function 'MulBackward0' returned nan values in its 1th output"):
             y.sum().backward(create_graph=create_graph)
+
+
+@pytest.mark.parametrize("through", ["retain_grad", "inputs", "create_graph", "view"])
+def test_retained_gradients_that_the_caller_kept_do_not_change(through):
+    x = tg.ones(2, requires_grad=True)
+    y = x[:] if through == "view" else x * 1.0
+    options = {"retain_graph": True}
+    if through == "inputs":
+        options["inputs"] = [y]
+    elif through == "create_graph":
+        options["create_graph"] = True
+    y.retain_grad()
+    kept = []
+    for _ in range(3):
+        (y * y).sum().backward(**options)
+        kept.append(y.grad)
+    assert [g.tolist() for g in kept] == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+
+
+def test_a_gradient_of_a_leaf_is_accumulated_in_its_memory():
+    x = tg.ones(2, requires_grad=True)
+    kept = []
+    for _ in range(2):
+        (x * x).sum().backward(inputs=[x])
+        kept.append(x.grad)
+    assert kept[0] is kept[1] and x.grad.tolist() == [4.0, 4.0]

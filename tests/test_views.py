@@ -842,3 +842,73 @@ def test_parts_of_complex_numbers_are_assigned():
     with pytest.raises(TypeError, match="can't assign a NoneType to a torch.FloatTensor"):
         z.real = None
     expect_refusal(LEAF_VIEW, lambda: setattr(tg.ones(2, dtype=tg.complex64, requires_grad=True), "real", 1.0))
+
+
+SHAPE_CHANGES = {
+    "unsqueeze_": lambda t: t.unsqueeze_(0), "squeeze_": lambda t: t.squeeze_(), "t_": lambda t: t.t_(),
+    "transpose_": lambda t: t.transpose_(0, 0), "swapaxes_": lambda t: t.swapaxes_(0, 0),
+    "swapdims_": lambda t: t.swapdims_(0, 0), "as_strided_": lambda t: t.as_strided_((2,), (1,)),
+    "twice": lambda t: t.unsqueeze_(0).unsqueeze_(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SHAPE_CHANGES.values(), ids=SHAPE_CHANGES)
+def test_views_depend_on_a_base_whose_shape_was_changed_in_place(change):
+    def case(first_view):
+        a = leaf(1.0, 2.0)
+        y = a * 2.0
+        v = first_view(y)
+        change(y)
+        return a, y, v
+
+    def flat(g):
+        return g.reshape(-1).tolist()
+
+    a, y, v = case(lambda y: y[:1])
+    y.mul_(3.0)
+    assert [flat(g) for g in tg.autograd.grad((v * v).sum(), [y, a])] == [[12.0, 0.0], [72.0, 0.0]]
+    a, y, v = case(lambda y: y[:1])
+    v.mul_(3.0)
+    assert [flat(g) for g in tg.autograd.grad((y * y).sum() + v.sum(), [y, a])] == [[13.0, 8.0], [78.0, 16.0]]
+    a, y, v = case(lambda y: y[:1])
+    y.register_hook(lambda g: g * 2.0)
+    y.mul_(3.0)
+    y.register_hook(lambda g: g * 5.0)
+    v.mul_(2.0)
+    y.register_hook(lambda g: g * 7.0)
+    (v * v).sum().backward()
+    assert a.grad.tolist() == [20160.0, 0.0]
+    a, y, v = case(lambda y: y[:1])
+    y.retain_grad()
+    (v**3).sum().backward(create_graph=True)
+    assert flat(y.grad) == [12.0, 0.0] and tg.autograd.grad(y.grad.sum(), a)[0].tolist() == [24.0, 0.0]
+    y = tg.zeros(2)
+    v = y[:1]
+    change(y)
+    y += leaf(1.0, 2.0).reshape(y.shape)
+    y.register_hook(lambda g: g * 2.0)
+    assert tg.autograd.grad((v * v).sum(), y)[0].reshape(-1).tolist() == [2.0 * 2.0, 0.0]
+
+
+def test_a_view_that_changes_its_shape_in_place_stays_a_view_of_its_base():
+    y = leaf(1.0, 2.0) * 2.0
+    v = y[:]
+    w = v[:1]
+    v.unsqueeze_(0)
+    v.mul_(3.0)
+    loss = (w * w).sum()
+    assert tg.autograd.grad(loss, [y, v], allow_unused=True, retain_graph=True)[1] is None
+    assert tg.autograd.grad(loss, y)[0].tolist() == [12.0, 0.0] and v._base is y
+
+
+def test_a_tensor_without_views_that_changes_its_shape_in_place_is_private_again():
+    y = leaf(1.0, 2.0) * 2.0
+    y.unsqueeze_(0)
+    assert (y * 1.0)._st is None and y._st is None
+    z = leaf(1.0, 2.0) * 2.0
+    z.unsqueeze_(0)
+    seen = weakref.ref(z)
+    z.register_hook(lambda g, z=z: g)
+    del z  # no entry reads it, so that its hooks belong to it alone
+    gc.collect()
+    assert seen() is None

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
 from ..core import alias, inplace
-from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
+from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, with_saved
 from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
-from ..core.op import GENERAL, TABLE, Op
+from ..core.op import EMPTIED, GENERAL, PACKED, TABLE, Op
 from ..core.protocols import facade
 from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
 from ..core.slot_hooks import SlotHooks
@@ -432,6 +432,8 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     for k, (i, t, meta) in enumerate(zip(ctx._places, g, ctx._out, strict=True)):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and k not in unfilled else t
     if (ctx._made or ctx._hides) and is_recording():
+        for t in parts[0][: len(ctx._in)]:  # from which forward runs again
+            ctx._unless_released(t)
         result = with_kept(ctx, parts, given)
         if ctx._hides:
             zero = Hidden.apply(ctx, *parts[0][: len(ctx._in)])
@@ -651,6 +653,14 @@ FUNCTION = Op(
 )  # fmt: skip
 FUNCTION.call = run
 FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass
+
+
+def emptied(entry: Any) -> Any:
+    """What a pass leaves of an entry: `backward` can run again, but not read what was saved."""
+    return with_saved(entry, FREE.id + GENERAL, (None,) * len(inputs_of(entry)), (None,) * len(results_of(entry)))
+
+
+EMPTIED.update(dict.fromkeys((FUNCTION.id + GENERAL, FUNCTION.id + GENERAL + PACKED), emptied))
 
 
 # ----------------------------------------------------------------------------------------------------------- the classes

@@ -112,11 +112,12 @@ class Store:
 class Hist:
     """One gradient history: its base, the base's slot, a version that counts rewrites of it, hooks of what was written."""
 
-    __slots__ = ("base", "slot", "slot_hooks", "ver", "why", "writes")
+    __slots__ = ("base", "reshaped", "slot", "slot_hooks", "ver", "why", "writes")
 
     def __init__(self, slot: int, writes: list[int] | None = None, why: str | None = None) -> None:
         self.base: Callable[[], Any] | None = None  # a weak reference, once there is a view
         self.writes = writes or [0]  # into the memory: one list for all histories that PyTorch gives one version counter
+        self.reshaped: Callable[[], Any] | None = None  # the base, see `inplace.reshaped_base`
         self.slot_hooks: Any = None
         self.slot = slot
         self.ver = 0

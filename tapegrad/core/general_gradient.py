@@ -120,16 +120,10 @@ def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> An
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
+    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+    only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `.grad` is left alone.
 
     Args:

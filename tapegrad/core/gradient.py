@@ -20,11 +20,7 @@ traces = 0  # traces that run now, in all threads
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of the leaves (or of `inputs`).
 

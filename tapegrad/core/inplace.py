@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import errors
 from . import record
-from .alias import Alias, Chain, apply, count_copy, has_level, is_sole_owner, link, sync_only, union
+from .alias import Alias, apply, count_copy, has_level, is_sole_owner, link, sync_only, union
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels
@@ -49,32 +49,48 @@ def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
             a.hist.slot = t._s
             a.hist.ver += 1
             a.hver = a.hist.ver
+    elif (base := reshaped_base(a.hist)) is t:
+        t._s = slot or record_constant(t._d)
+        lead_through(t)
     else:
-        hist = a.hist
-        base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
-        hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
-        hist.ver += 1
+        overwrite_part(t, slot)
+        if base is not None:
+            sync_only(base)
+            lead_through(base)
     for written in (t, a.hist.base()) if type(a) is Alias and a.hist.base is not None else (t,):
         if getattr(written, "_retains", 0):
             sync_only(written)
             retain(written)
 
 
-def record_constant(value: Any) -> int:
-    """Entry of a tracked tensor that was overwritten by a constant: it still requires grad, and nothing is upstream."""
-    return link(TABLE["clone"], 0, value, value, ())
+def reshaped_base(hist: Any) -> Any:
+    """The base of a history if it was turned into a view of what it was, in place; else None."""
+    base = hist.reshaped() if hist.reshaped is not None else None
+    return base if base is not None and base._st is not None and base._st.hist is hist else None
 
 
-def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
-    """Entry of `base` with its view `chain` replaced by the value."""
+def lead_through(base: Any) -> None:
+    """Have the views of a reshaped base, which are derived from what it was, depend on what it is."""
+    overwrite_part(base, base._s)
+    base._st.hver = base._st.hist.ver
+
+
+def overwrite_part(t: Any, slot: int) -> None:
+    """Record that the part of the history's base that a view shows has the view's value, of that slot."""
+    a, hist = t._st, t._st.hist
+    base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
     tape = current_tape()
     place = user_frame(getframe(1), tape)
     s = next_slot()
-    op = TABLE["overwrite"]
-    params = (tuple([(o.name, p) for o, p in chain]),)
-    shapes = base.shape, value.shape
-    tape[s] = unsaved_entry(op.id, (base_slot, value_slot), place, base.dtype, shapes, params, base.shape)
-    return s
+    params, shapes = (tuple([(op.name, p) for op, p in a.hchain]),), (base.shape, t._d.shape)
+    tape[s] = unsaved_entry(TABLE["overwrite"].id, (hist.slot, slot), place, base.dtype, shapes, params, base.shape)
+    hist.slot = s
+    hist.ver += 1
+
+
+def record_constant(value: Any) -> int:
+    """Entry of a tracked tensor that was overwritten by a constant: it still requires grad, and nothing is upstream."""
+    return link(TABLE["clone"], 0, value, value, ())
 
 
 def assign(t: Any, result: Any, name: str) -> Any:

@@ -72,20 +72,21 @@ def alias_tensor(t: Any) -> Any:
 def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     """What becomes of t.grad by t.grad += g, and whether g has yet to be added into its memory.
 
-    In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
+    In place into a leaf's gradient that is not itself tracked, else a new sum. Whatever can fail has been done then.
     """
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, True)
-    old = getattr(t, "_g", None)
+    old: Any = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.outer_gradient(g)
-        if old is not None and functional(old._d) and not (old._s or g._s or alias.has_level(old) or alias.has_level(g)):
+        plain = old is not None and t._s <= 0 and not (old._s or g._s or alias.has_level(old) or alias.has_level(g))
+        if plain and functional(old._d):
             return assign(old, old + g, "backward"), False  # in place, as on the way below
         return (alias_tensor(g) if old is None else old + g), False
     if old is None:
         return wrap(arrays.ensure_owned(g)), False
-    if old._s:
+    if old._s or t._s > 0:
         return old + wrap(g), False
     if target(old) is None:
         old._d = old._d.copy(order="K")
@@ -95,9 +96,8 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with plain_commit.ACCUMULATING:
-        if LEVEL.get() is not None:
-            for t, _ in leaves:
-                levels.remember_gradient(t)
+        for t, _ in leaves if LEVEL.get() is not None else ():
+            levels.remember_gradient(t)
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
         touched = TRANSFORMING.get()
         for t, g, gradient, in_place in parts:
@@ -158,9 +158,8 @@ def commit(finals: dict[int, Any], record: bool) -> None:
     if noded:
         leaves, noded = run_node_prehooks(leaves, record)
     accumulate(leaves, record)
-    if WATCHED_LEAVES:
-        hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)]
-        if hooked:
-            run_post_hooks(hooked, record)
+    hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)] if WATCHED_LEAVES else []
+    if hooked:
+        run_post_hooks(hooked, record)
     if noded:
         run_node_hooks(noded, record)

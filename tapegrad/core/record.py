@@ -274,16 +274,9 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
 
 
 def _record_outputs(
-    op: Op,
-    half: Any,
-    tensors: list[Any],
-    arrays: list[Any],
-    slots: tuple[int, ...],
-    results: tuple[Any, ...],
-    params: tuple[Any, ...],
-    tape: Any,
-    slot_hooks: Any,
-) -> tuple[Any, ...]:
+    op: Op, half: Any, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...], results: tuple[Any, ...],
+    params: tuple[Any, ...], tape: Any, slot_hooks: Any,
+) -> tuple[Any, ...]:  # fmt: skip
     """One entry for the op under a slot of its own, one entry an output that reads it: outputs are told apart by index."""
     out = tuple([wrap(r) for r in results])
     if tape is None:

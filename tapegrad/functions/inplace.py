@@ -29,6 +29,18 @@ def may_overlap(t: Any) -> bool:
     return type(t._st) is Alias and any([op.name in OVERLAPPING for op, _ in t._st.chain])
 
 
+def overlaps(t: Any) -> bool:
+    """Whether two elements of a tensor that shares memory lie in one place."""
+    if not may_overlap(t):
+        return False
+    shown, a = t._d, t._st
+    if type(shown) is not np.ndarray:  # of other devices: what the views show of an array of NumPy
+        shown = np.asarray(a.store.root)
+        for op, params in a.chain:
+            shown = op.forward(shown, *params)
+    return arrays.overlaps(shown)
+
+
 def count_write(t: Any) -> None:
     """Note a write in place for `Tensor._version`."""
     a = t._st
@@ -65,14 +77,8 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(a) is not Alias:
         t._writes = getattr(t, "_writes", 0) + 1
         return
-    if may_overlap(t):
-        shown = t._d
-        if type(shown) is not np.ndarray:  # of other devices: what the views show of an array of NumPy
-            shown = np.asarray(a.store.root)
-            for op, params in a.chain:
-                shown = op.forward(shown, *params)
-        if arrays.overlaps(shown):
-            raise errors.inplace_expanded(name)
+    if overlaps(t):
+        raise errors.inplace_expanded(name)
     a.hist.writes[0] += 1
 
 
@@ -110,7 +116,7 @@ def slot_to_write(t: Any) -> int:
     """
     a = t._st
     hooked = type(a) is Alias and a.hchain and (a.slot_hooks is not None or current_tape().hook_refs)
-    return slot_from_base(a) if hooked else t._s
+    return slot_from_base(a) if hooked and writes.reshaped_base(a.hist) is not t else t._s
 
 
 def source_to_write(t: Any) -> Any:

@@ -7,11 +7,13 @@ from typing import Any
 
 from .. import errors
 from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync_only
+from ..core.inplace import lead_through
 from ..core.protocols import arrays, levels
 from ..core.record import box, known, running_trace
+from ..core.refcount import REFS_LAST_ALIAS, getrefcount
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
-from ..functions.inplace import count_write
+from ..functions.inplace import count_write, overlaps
 from ..functions.shared_views import layers, of_block
 
 
@@ -92,6 +94,14 @@ def become(t: Any, v: Any, name: str) -> Any:
         st = looked_at[0]._st
     t._d, t._s, t._st = v._d, v._s, v._st
     count_write(t)
+    hist = None if t._st is None else t._st.hist
+    if hist is not None and hist.base is not None and hist.base() is t:
+        if getrefcount(hist) <= REFS_LAST_ALIAS:  # there are no other views
+            restart(t, t._s)
+        else:
+            hist.reshaped = None if overlaps(t) else hist.base
+            if hist.reshaped is not None and t._s:
+                lead_through(t)
     if getattr(t, "_retains", 0):
         retain(t)
     return t
