@@ -28,7 +28,7 @@ from .arguments import with_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
 from .memory_format import in_format_of
-from .operands import floating, promoted, tensor, to_dtype
+from .operands import floating, promoted_in_full, tensor, to_dtype
 from .shape import broadcast_tensors
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -412,7 +412,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
-    pair = promoted([tensor(x1), tensor(x2)])
+    pair = promoted_in_full([tensor(x1), tensor(x2)])
     if pair[0]._d.dtype.kind in "biuc":
         got = errors.dtype_name(pair[0]._d.dtype)
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {got}")
