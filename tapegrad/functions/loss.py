@@ -688,7 +688,8 @@ def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, 
     if smoothing:
         y = y * (1 - smoothing) + smoothing / classes
     losses = -sums.sum(_per_class(weight, logs, dim) * y, dim)
-    loss = reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+    count = math.prod(shape_of(losses)) if logs._d.size else 0  # the mean of nothing is nan
+    loss = reduced(losses, reduction, count if reduction == "mean" else None)
     return set_grad_fn_name("DivBackward1", loss) if reduction == "mean" else loss
 
 

@@ -178,8 +178,17 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+    if len(sizes) > 1 and 0 in sizes:
+        y = _of_nothing(x, weight, bias)
+    else:
+        y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
     return in_format_of(y, "NativeBatchNormBackward0", x)
+
+
+def _of_nothing(x: Any, weight: Any, bias: Any) -> Any:
+    """A copy of an input without elements, whatever the number of channels; the parameters get gradients of 0."""
+    y = x.clone() if weight is None else x * weight[:1].sum()
+    return y if bias is None else y + bias[:1].sum()
 
 
 def _check_several(what: str, sizes: Any, count: int) -> None:
