@@ -1021,7 +1021,7 @@ def le(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
 
 def lerp(input: Operand, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor:
-    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
+    """input + weight * (end - input) with broadcasting; tensors of one dtype, but for a weight without dimensions."""
 
 def less(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""

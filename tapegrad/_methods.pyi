@@ -913,7 +913,7 @@ class TableMethods:
         """le() written into this tensor; returns it."""
 
     def lerp(self, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor:
-        """input + weight * (end - input) with broadcasting; tensors of one dtype."""
+        """input + weight * (end - input) with broadcasting; tensors of one dtype, but for a weight without dimensions."""
 
     def lerp_(self, end: Any, weight: Operand) -> Self:
         """lerp() written into this tensor; returns it."""

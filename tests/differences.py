@@ -36,6 +36,17 @@ ROWS = [
     ("out= is recorded",
      "x = L.ones(1, requires_grad=True); y = L.zeros(1); L.exp(x, out=y); print(y.requires_grad)",
      "True", "RuntimeError: exp(): functions with out=... arguments don't support automatic differentiation"),
+    ("amax and amin pass an infinite or nan cotangent on to what was chosen alone",
+     "x = L.tensor([-1., 0.], requires_grad=True); x.amax().sqrt().backward(); print(x.grad.tolist())",
+     "[0.0, inf]", "[nan, inf]"),
+    ("soft_margin_loss can be differentiated by its target",
+     "y = L.tensor(1., requires_grad=True); L.nn.functional.soft_margin_loss(L.tensor(1.), y).backward()\n"
+     "print(round(y.grad.item(), 4))",
+     "-0.2689",
+     "RuntimeError: The function 'soft_margin_loss' is not differentiable with respect to argument 'target'. This input cannot "
+     "have requires_grad True."),
+    ("the result of heaviside does not require grad",
+     "print(L.ones(2, requires_grad=True).heaviside(L.ones(2)).requires_grad)", "False", "True"),
     ("a branch not taken has gradient 0 where its derivative is infinite",
      "x = L.tensor([0., 4.], requires_grad=True); L.where(x > 0, x.sqrt(), 0.).sum().backward(); print(x.grad.tolist())",
      "[0.0, 0.25]", "[nan, 0.25]"),

@@ -121,3 +121,42 @@ def test_convolution_of_no_images(stride):
     w = tg.ones(4, 2, 3, 2, requires_grad=True)
     gs = tg.autograd.grad(F.conv2d(x, w, stride=stride).sum(), (x, w))
     assert gs[0].shape == x.shape and not gs[1].any()
+
+
+def test_the_mean_cross_entropy_of_nothing_is_nan():
+    for x, y in ((tg.zeros(0, 3), tg.zeros(0, 3)), (tg.zeros(2, 3, 0), tg.zeros(2, 3, 0)), (tg.zeros(2, 0), tg.zeros(2, 0))):
+        assert math.isnan(F.cross_entropy(x, y))
+        assert F.cross_entropy(x, y, reduction="sum") == 0.0
+    x = tg.zeros(0, 3, requires_grad=True)
+    loss = F.cross_entropy(x, tg.zeros(0, 3), label_smoothing=0.1)
+    loss.backward()
+    assert math.isnan(loss) and x.grad.shape == (0, 3)
+    assert F.cross_entropy(tg.zeros(0, 3), tg.zeros(0, 3), reduction="none").shape == (0,)
+
+
+def test_adaptive_means_of_nothing():
+    for x in (tg.zeros(3, 0), tg.zeros(2, 3, 0)):
+        assert F.adaptive_avg_pool1d(x, 1).shape == (*x.shape[:-1], 1) and F.adaptive_avg_pool1d(x, 1).isnan().all()
+        with pytest.raises(RuntimeError, match="non-zero size"):
+            F.adaptive_avg_pool1d(x, 2)
+    assert (
+        F.adaptive_avg_pool2d(tg.zeros(3, 4, 0), 1).isnan().all()
+        and F.adaptive_avg_pool3d(tg.zeros(3, 0, 2, 2), 1).isnan().all()
+    )
+    assert F.adaptive_avg_pool2d(tg.zeros(2, 0, 3, 3), (1, 1)).shape == (2, 0, 1, 1)
+    x = tg.zeros(3, 0, requires_grad=True)
+    F.adaptive_avg_pool1d(x, 1).sum().backward()
+    assert x.grad.shape == (3, 0)
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (2, 0, 3), (0, 0), (2, 4, 0), (0, 4), (0, 3), (2, 3, 0)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_nothing(shape, training):
+    layer = tg.nn.BatchNorm1d(3).train(training)
+    x = tg.zeros(*shape, requires_grad=True)
+    y = layer(x)
+    y.sum().backward()
+    assert y.shape == x.grad.shape == shape
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == layer.running_mean.tolist() == [0.0] * 3
+    assert tg.nn.BatchNorm1d(3, affine=False).train(training)(x).shape == shape
+    assert tg.nn.BatchNorm1d(0).train(training)(tg.zeros(2, 0, 3)).shape == (2, 0, 3)

@@ -201,3 +201,43 @@ def test_values_and_indices_go_into_an_out_of_their_dtypes_alone(name, more):
             getattr(tg, name)(x, *more, out=tuple(tg.empty(0, dtype=d) for d in wrong))
     out = tg.empty(0), tg.empty(0, dtype=tg.int64)
     assert tg.equal(getattr(tg, name)(x, *more, out=out)[0], out[0]) and out[1].numel()
+
+
+def test_a_single_element_counts_in_full_for_the_dtype_where_it_is_expanded_first():
+    vector, single = tg.ones(2), tg.tensor(2.0, dtype=tg.float64)
+    for loss in (F.mse_loss, F.l1_loss, F.smooth_l1_loss):
+        for pair in ((vector, single), (single, vector)):
+            with pytest.warns(UserWarning, match="target size"):
+                assert loss(*pair).dtype is loss(*pair, reduction="none").dtype is tg.float64
+    for function in (tg.kron, F.cosine_similarity):
+        for pair in ((tg.ones(2, 2), single), (single, tg.ones(2, 2))):
+            assert function(*pair).dtype is tg.float64
+    assert tg.kron(tg.ones(2, dtype=tg.int32), tg.tensor(2)).dtype is tg.int64
+    assert tg.kron(HALVES, tg.tensor(2.0)).dtype is tg.float32
+    for equation, given in (("i,->i", (vector, single)), (",i->", (single, vector)), ("i,i,->i", (vector, vector, single))):
+        assert tg.einsum(equation, *given).dtype is tg.float64
+    assert tg.einsum("i,->i", vector, tg.tensor(2)).dtype is tg.float32
+
+
+def test_a_single_element_does_not_count_for_the_dtype_of_block_diag():
+    joined = tg.block_diag(tg.ones(2), tg.tensor(2.0, dtype=tg.float64))
+    assert joined.dtype is tg.float32 and joined.tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
+    assert tg.block_diag(tg.ones(2), tg.ones(1, dtype=tg.float64)).dtype is tg.float64
+    assert tg.block_diag(tg.tensor(1.0), tg.tensor(2.0, dtype=tg.float64)).dtype is tg.float64
+
+
+def test_lerp_takes_a_single_weight_of_another_dtype():
+    a, b = tg.ones(2), tg.full((2,), 2.0)
+    for weight, dtype in ((tg.float64, tg.float32), (tg.int64, tg.float32), (tg.complex64, tg.complex64)):
+        y = tg.lerp(a, b, tg.tensor(1, dtype=weight))
+        assert y.dtype is dtype and y.tolist() == [2.0, 2.0]
+    assert a.clone().lerp_(b, tg.tensor(0.5, dtype=tg.float64)).tolist() == [1.5, 1.5]
+    assert tg.lerp(a[0], b[0], tg.tensor(0.5, dtype=tg.float64)).dtype is tg.float64
+    weight = tg.tensor(0.5, dtype=tg.float64, requires_grad=True)
+    tg.lerp(a, b, weight).sum().backward()
+    assert weight.grad.dtype is tg.float64 and weight.grad == 2.0
+    for end, w in ((b, tg.ones(1, dtype=tg.float64)), (b.double(), tg.tensor(0.5))):
+        with pytest.raises(RuntimeError, match="expected dtype float for"):
+            tg.lerp(a, end, w)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        a.clone().lerp_(b, tg.tensor(0.5j))

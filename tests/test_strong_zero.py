@@ -119,6 +119,42 @@ def test_infinite_cotangent_of_what_was_not_chosen(choice):
     assert tg.autograd.grad(g.sum(), x)[0].tolist() == [0]
 
 
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "median", "nanmedian"])
+def test_infinite_cotangents_of_an_extreme_reach_what_was_chosen_alone(name):
+    for values, shares in (([0.0, 1.0, 2.0], [0.0, 1.0, 0.0]), ([0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 1.0, 0.0])):
+        if name in ("max", "amax"):
+            values = [min(v, 1.0) for v in values]
+            shares = [float(v == 1.0) for v in values]
+        elif name in ("min", "amin"):
+            values = [max(v, 1.0) for v in values]
+            shares = [float(v == 1.0) for v in values]
+        x = tg.tensor(values, dtype=tg.float64, requires_grad=True)
+        for recorded in (False, True):
+            chosen = getattr(x, name)()
+            (g,) = tg.autograd.grad((chosen - 1).sqrt() + 0 * chosen, x, create_graph=recorded)
+            assert g.tolist() == [math.inf if s else 0.0 for s in shares]
+        (g,) = tg.autograd.grad(getattr(x, name)() ** 3, x, create_graph=True)
+        (h,) = tg.autograd.grad(g.sum(), x)
+        np.testing.assert_allclose(h, 6 * np.array(shares) / sum(shares))
+    y = tg.tensor([3.0, math.nan, 1.0], requires_grad=True)
+    (getattr(y, name)() * math.inf).backward()
+    assert y.grad.tolist() == ([0.0, 0.0, math.inf] if name == "nanmedian" else [0.0, math.inf, 0.0])
+
+
+@pytest.mark.parametrize("power", [lambda x: x**0, lambda x: x**0.0, lambda x: tg.float_power(x, 0)])
+def test_infinite_cotangents_stop_at_a_power_of_0(power):
+    x = tg.tensor([-1.0, 0.0, 2.0, math.nan], dtype=tg.float64, requires_grad=True)
+    for cotangent in (math.inf, math.nan):
+        for recorded in (False, True):
+            (g,) = tg.autograd.grad(power(x) * cotangent, x, tg.ones(4, dtype=tg.float64), create_graph=recorded)
+            assert g.tolist() == [0.0] * 4
+    z = x[:3].detach().requires_grad_()
+    (power(z) - 1).sum().sqrt().backward()
+    assert z.grad.tolist() == [0.0] * 3
+    assert tg.func.jvp(power, (z.detach(),), (tg.ones(3, dtype=tg.float64),))[1].tolist() == [0.0] * 3
+    assert tg.func.vmap(tg.func.grad(lambda v: power(v) * math.inf))(z.detach()).tolist() == [0.0] * 3
+
+
 def test_mixed_derivatives_under_the_mask_are_zero():
     """d2/dadx of a * sqrt(x) at (0, 0), listed among the differences from PyTorch, which says inf."""
     a = tg.tensor(0.0, dtype=tg.float64, requires_grad=True)

@@ -9,9 +9,9 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core.level import LEVEL
-from ..core.record import Box, wrap
+from ..core.record import Box, running_trace, wrap
 from ..core.state import is_recording
-from ..core.vjp import arrays, fixed_like, zeros_like
+from ..core.vjp import arrays, bottom, fixed_like, zeros_like
 from ..functions import shape
 from ..functions.joining import cat
 from ..levels.forward import Dual
@@ -291,7 +291,7 @@ def hessian(
 @overload
 def hessian(func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the Hessian of func by one batched backward pass through its recorded gradient.
+    """Return a function that computes the Hessian of func: the gradient in reverse mode, differentiated in forward mode.
 
     Args:
         func: takes tensors; returns a tensor, usually of one element, or nested tensors.
@@ -300,9 +300,25 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = F
 
     Returns:
         A function of func's arguments: the Jacobian of the Jacobian, see `jacrev`, of shape (*output.shape,
-        *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks.
+        *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks. Values that func computes
+        under `no_grad` are constants for the gradient, but not for its derivative. Where the result is not finite, but is
+        by a backward pass through the recorded gradient (as of equal eigenvalues), it is that; func is then called twice.
     """
-    return jacrev(jacrev(func, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
+    gradient = jacrev(func, argnums, has_aux=has_aux)
+
+    @functools.wraps(func, updated=())
+    def hessian(*args: Any, **kwargs: Any) -> Any:
+        found = in_forward(gradient, argnums, has_aux, "same", args, kwargs)
+        if running_trace() is None and not all_finite(found[0]):  # as where eigenvalues are equal
+            again = in_reverse(gradient, argnums, has_aux, None, args, kwargs)
+            found = again if all_finite(again[0]) else found
+        return found if has_aux else found[0]
+
+    return hessian
+
+
+def all_finite(result: Any) -> bool:
+    return all([arrays.finite(bottom(t) if isinstance(t, Box) else t) for t in tree.flatten(result)[0]])
 
 
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = None) -> Callable[P, Any]:

@@ -21,7 +21,7 @@ from ..kernels.devices import values_of
 from ..kernels.shape import _view, dim_of, shape_of
 from . import casting
 from .arguments import with_grad_fn_name
-from .operands import of_one_dtype, promoted, tensor, to_dtype
+from .operands import of_one_dtype, promoted, promoted_in_full, tensor, to_dtype
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
 Labels = tuple[Label, ...]
@@ -76,7 +76,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
         raise RuntimeError("einsum(): must provide at least one operand")
     if casting.OPEN and len(operands) > 1:
         operands = casting.lowered(*operands)
-    xs = promoted([tensor(x) for x in operands])
+    xs = promoted_in_full([tensor(x) for x in operands])
     steps = plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs]))
     if len(xs) == 1 and not steps.preparations[0].summed:
         return _shown(xs[0], steps.preparations[0], steps.order)

@@ -15,6 +15,7 @@ from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
+from ..kernels.shape import shape_of
 from ..programs.tracing import reads
 from ..table.define import named
 from ..table.elementwise import (
@@ -256,9 +257,12 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 @with_out
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
+    """input + weight * (end - input) with broadcasting; tensors of one dtype, but for a weight without dimensions."""
     for name, t in (("end", end), ("weight", weight)):
         if isinstance(input, Box) and isinstance(t, Box) and t._d.dtype != input._d.dtype:
+            if t is weight and not shape_of(t):
+                input, end, weight = promoted([input, tensor(end), t])
+                break
             want, got = (errors.c_name(a._d.dtype) for a in (input, t))
             raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {got}")
     return _lerp(tensor(input), end, weight)

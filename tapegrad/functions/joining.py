@@ -327,7 +327,7 @@ def _filled_list(op: str, tensors: Any) -> list[Any]:
 @with_grad_fn_name("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
-    xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
+    xs = [_two_dims(x) for x in promoted([tensor(x) for x in tensors])] if tensors else []
     for i, x in enumerate(xs):
         if len(shape_of(x)) > 2:
             raise RuntimeError(

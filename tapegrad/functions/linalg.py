@@ -23,7 +23,7 @@ from .arguments import numbers_first, numpy_names, with_grad_fn_name, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
 from .joining import cat
-from .operands import half_in_float32, number_fits, of_one_dtype, operand, promoted, refused, tensor
+from .operands import half_in_float32, number_fits, of_one_dtype, operand, promoted_in_full, refused, tensor
 from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
 
@@ -399,7 +399,7 @@ def linalg_matmul(input: Any, other: Any) -> Any:
 @with_grad_fn_name("UnsafeViewBackward0")
 def kron(input: Any, other: Any) -> Any:
     """Kronecker product: blocks input[i, j, ..] * other."""
-    x, y = promoted([tensor(input), tensor(other)])
+    x, y = promoted_in_full([tensor(input), tensor(other)])
     rank = max(len(shape_of(x)), len(shape_of(y)))
     a, b = ((1,) * (rank - len(shape_of(t))) + shape_of(t) for t in (x, y))
     x = TABLE["reshape"].call(x, tuple([k for n in a for k in (n, 1)]))

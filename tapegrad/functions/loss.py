@@ -30,7 +30,7 @@ from .arguments import with_grad_fn_name
 from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance
-from .operands import floating, promoted, tensor, to_dtype
+from .operands import floating, promoted, promoted_in_full, tensor, to_dtype
 
 # -------------------------------------------------------------------------------------------------------- reductions
 
@@ -84,6 +84,7 @@ def _difference(input: Any, target: Any, kernel: str = "") -> Any:
             f"Using a target size ({errors.size(y)}) that is different to the input size ({errors.size(x)}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
+        a, b = promoted_in_full([a, b])
     if not kernel:
         return a - b
     a, b = promoted([a, b])
@@ -687,7 +688,8 @@ def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, 
     if smoothing:
         y = y * (1 - smoothing) + smoothing / classes
     losses = -sums.sum(_per_class(weight, logs, dim) * y, dim)
-    loss = reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+    count = math.prod(shape_of(losses)) if logs._d.size else 0  # the mean of nothing is nan
+    loss = reduced(losses, reduction, count if reduction == "mean" else None)
     return set_grad_fn_name("DivBackward1", loss) if reduction == "mean" else loss
 
 

@@ -28,7 +28,7 @@ from .arguments import with_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
 from .memory_format import in_format_of
-from .operands import floating, promoted, tensor, to_dtype
+from .operands import floating, promoted_in_full, tensor, to_dtype
 from .shape import broadcast_tensors
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -178,8 +178,17 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+    if len(sizes) > 1 and 0 in sizes:
+        y = _of_nothing(x, weight, bias)
+    else:
+        y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
     return in_format_of(y, "NativeBatchNormBackward0", x)
+
+
+def _of_nothing(x: Any, weight: Any, bias: Any) -> Any:
+    """A copy of an input without elements, whatever the number of channels; the parameters get gradients of 0."""
+    y = x.clone() if weight is None else x * weight[:1].sum()
+    return y if bias is None else y + bias[:1].sum()
 
 
 def _check_several(what: str, sizes: Any, count: int) -> None:
@@ -412,7 +421,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
-    pair = promoted([tensor(x1), tensor(x2)])
+    pair = promoted_in_full([tensor(x1), tensor(x2)])
     if pair[0]._d.dtype.kind in "biuc":
         got = errors.dtype_name(pair[0]._d.dtype)
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {got}")

@@ -94,6 +94,12 @@ def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
     return [to_dtype(x, dtype) for x in xs]
 
 
+def promoted_in_full(xs: list[Any]) -> list[Any]:
+    """The tensors in the common dtype to which 0-dim ones count in full, as where PyTorch expands them first."""
+    dtype = functools.reduce(lambda a, b: dtypes.promote(a, dtypes.DIM, b, dtypes.DIM), [x._d.dtype for x in xs])
+    return [to_dtype(x, dtype) for x in xs]
+
+
 def tensor(a: Any) -> Any:
     """Any operand as a tensor."""
     if isinstance(a, Box) and a._st is None:

@@ -321,7 +321,7 @@ def _target(name: str, x: Any, output_size: Any, dims: int, mean: bool) -> Sizes
             )
         raise errors.negative_size([*shape[:-dims], *sizes])
     first = 1 if dims == 3 or not mean else len(shape) - dims  # means of 1-D and 2-D may have no channels
-    if 0 in shape[first:]:
+    if 0 in shape[first:] and not (mean and set(sizes) == {1}):  # the mean of nothing is nan
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "
             f"with dimension {first + shape[first:].index(0)} being empty"

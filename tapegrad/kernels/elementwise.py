@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_inexact
-from .numpy import without_dead
+from .numpy import finite, without_dead
 
 
 def _keeping_integers(name: str) -> Any:
@@ -21,7 +21,8 @@ def _at_decimals(xp: Any, x: Any, decimals: int) -> Any:
 
 
 def _strong(g: Any, d: Any) -> Any:
-    return without_dead(np.multiply(g, d), g)
+    t = np.multiply(g, d)
+    return t if finite(t) else without_dead(t, g)
 
 
 def _cast(xp: Any, x: Any, dtype: Any, source: Any = None) -> Any:

@@ -346,7 +346,7 @@ fmod, _ = binary(
 
 def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
     if k == 0:
-        return 0.0
+        return xp.lt(xp.abs(x), 0.0)  # False as the choices are that not even an infinite cotangent passes
     if k == 1:
         return 1.0
     if k == 2:

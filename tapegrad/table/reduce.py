@@ -266,7 +266,8 @@ define(
 
 
 def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
-    return xp.reshape(g, _kept_shape(x.shape, dims)) * xp.tie_share(x, ans, dims, keepdim)
+    # a choice: not even an infinite cotangent reaches what was not taken
+    return xp.strong_mul(xp.tie_share(x, ans, dims, keepdim), xp.reshape(g, _kept_shape(x.shape, dims)))
 
 
 def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
