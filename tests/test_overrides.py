@@ -83,6 +83,7 @@ def test_functions_of_special_have_names_of_their_own():
     overrides.enable()
     o = Answer()
     asked = tg.special.erf(o), tg.erf(o), tg.special.psi(o), tg.special.digamma(o), tg.special.softmax(o), tg.softmax(o)
+    assert pickle.loads(pickle.dumps(tg.special.erf)) is tg.special.erf
     overrides.disable()
     assert [a[0] for a in asked] == ["special_erf", "erf", "special_psi", "special_digamma", "special_softmax", "softmax"]
 
@@ -104,6 +105,8 @@ def test_grad_asks_and_gives_the_class_of_the_leaf():
     x = tg.ones(2).as_subclass(Finer).requires_grad_()
     assert type(tg.autograd.grad((x * x).sum(), x)[0]) is Finer
     assert tg.autograd.grad(Answer(), x)[0] == tg.autograd.grad([x], [Answer()])[0] == "grad"
+    assert tg.autograd.backward(Answer())[0] == "backward"
+    assert pickle.loads(pickle.dumps(tg.autograd.grad)) is tg.autograd.grad
     y = tg.ones(2, requires_grad=True)
     assert type(tg.autograd.grad(y.sum(), y)[0]) is tg.Tensor
     overrides.disable()

@@ -147,15 +147,17 @@ def _ask_in_namespaces() -> None:
             if function not in PUBLIC or place == "special":
                 call = asking(function, by_type=name not in UNASKED)
                 PUBLIC.setdefault(function, call)
-                if call.__module__.startswith(PACKAGE):  # else a drop-in has named its own
-                    call.__module__, call.__qualname__ = PACKAGE + suffix, name  # where pickle finds it
+                root = call.__module__.partition(".")[0]
+                if root == PACKAGE or place == "special":  # else a drop-in has named its own
+                    call.__module__, call.__qualname__ = root + suffix, name  # where pickle finds it
                 if place in ("linalg", "special", "fft"):
                     call.__name__ = f"{place}_{name}"
                 if place == "special":
                     special[name] = call
-    PUBLIC[gradient.grad] = grad = asking(gradient.grad)
-    if grad.__module__.startswith(PACKAGE):
-        grad.__module__ = f"{PACKAGE}.autograd"
+    for function in gradient.backward, gradient.grad:
+        PUBLIC[function] = call = asking(function)
+        if call.__module__.startswith(PACKAGE):
+            call.__module__ = f"{PACKAGE}.autograd"
     shown = {key: m for key, m in list(sys.modules.items()) if getattr(type(m), "is_drop_in", False)}
     for key, module in ({PACKAGE + m: sys.modules[PACKAGE + m] for m in (*NAMESPACES, ".autograd")} | shown).items():
         named = special if key.endswith(".special") else {}
