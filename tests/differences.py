@@ -262,6 +262,51 @@ ROWS = [
      "h = L.autograd.functional.hessian(lambda a: L.linalg.matrix_norm(a, 'nuc'), 2 * L.eye(2))\n"
      "print([round(x, 4) for x in h[0, 1].flatten().tolist()])",
      "[0.0, 0.25, -0.25, 0.0]", "[nan, nan, nan, nan]"),
+    ("a derivative that is constant requires grad, and its derivative is 0",
+     "x = L.ones(2, requires_grad=True)\n"
+     "for y, order in (L.nn.functional.mse_loss(x, L.zeros(2)), 2), (L.stack([x, x]).square(), 3), (x.max()**2, 3):\n"
+     "    for _ in range(order):\n        y, = L.autograd.grad(y.sum(), x, create_graph=True)\n    print(y.requires_grad)",
+     "True\nTrue\nTrue", "False\nFalse\nFalse"),
+    ("a derivative in which the variable does not occur does not require grad",
+     "x = L.ones(2, requires_grad=True); w = L.ones(2, requires_grad=True)\n"
+     "y, = L.autograd.grad(x.abs().relu().sum(), x, create_graph=True); print(L.autograd.grad(y.sum(), x, create_graph=True)[0].requires_grad)\n"
+     "y, = L.autograd.grad((x.relu() * w).sum(), x, create_graph=True); print(L.autograd.grad(y.sum(), w, create_graph=True)[0].requires_grad)\n"
+     "y = L.outer(w.square(), x)\nfor v in w, w, x:\n    y, = L.autograd.grad(y.sum(), v, create_graph=True)\n"
+     "print(y.requires_grad)",
+     "False\nFalse\nFalse", "True\nTrue\nTrue"),
+    ("matrix_norm and trapezoid of tensors without elements require grad if these do",
+     "x = L.zeros(0, 0, requires_grad=True); print([L.linalg.matrix_norm(x, p).requires_grad for p in (1, 2)], L.trapezoid(x[0:0, 0:0].reshape(0)).requires_grad)",
+     "[True, True] True", "[False, False] False"),
+    ("linalg.vector_norm(x, 0) has gradient 0",
+     "x = L.ones(2, requires_grad=True); L.linalg.vector_norm(x, 0).backward(); print(x.grad)",
+     "tensor([0., 0.])", "None"),
+    ("airy_ai, Bessel functions and orthogonal polynomials have derivatives",
+     "x = L.ones(1, requires_grad=True); s = L.special\n"
+     "print([f.requires_grad for f in (s.airy_ai(x), s.bessel_j1(x), s.modified_bessel_k0(x), s.spherical_bessel_j0(x), s.hermite_polynomial_h(x, 2))])",
+     "[True, True, True, True, True]", "[False, False, False, False, False]"),
+    ("third derivatives of layer_norm and batch_norm are right",
+     "x = L.tensor([[1., 2., 4.], [1.5, 5., 3.]], requires_grad=True); w = L.tensor([[1., -2., 3.], [.5, 2., 1.]]); F = L.nn.functional\n"
+     "for y in F.layer_norm(x, (3,)), F.batch_norm(x, None, None, training=True):\n"
+     "    y, = L.autograd.grad(y.sum(), x, create_graph=True)\n    for _ in range(2):\n"
+     "        y, = L.autograd.grad((y * w).sum(), x, create_graph=True)\n    print(y.abs().max().item() < 1e-5)",
+     "True\nTrue", "False\nFalse"),
+    ("logcumsumexp has third derivatives",
+     "x = L.zeros(2, requires_grad=True); y = x.logcumsumexp(0)\nfor _ in range(3):\n"
+     "    y, = L.autograd.grad((y * L.arange(2.)).sum(), x, create_graph=True)\nprint(y.isfinite().all().item())",
+     "True", "False"),
+    ("cdist, pdist and hardsigmoid have second derivatives",
+     "x = L.tensor([[0., 1.], [2., 0.]], requires_grad=True); F = L.nn.functional\n"
+     "for y in L.cdist(x, x.detach() + 1), F.pdist(x), F.hardsigmoid(x):\n"
+     "    g, = L.autograd.grad(y.sum(), x, create_graph=True)\n"
+     "    try: print(L.autograd.grad(g.sum(), x)[0].isfinite().all().item())\n"
+     "    except RuntimeError as e: print('not implemented' in str(e) and 'refused')",
+     "True\nTrue\nTrue", "refused\nrefused\nrefused"),
+    ("vander has a gradient",
+     "x = L.ones(2, requires_grad=True); L.vander(x).sum().backward(); print(x.grad.tolist())",
+     "[1.0, 1.0]", "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"),
+    ("floor_divide has gradient 0",
+     "x = L.ones(2, requires_grad=True); x.floor_divide(2).sum().backward(); print(x.grad.tolist())",
+     "[0.0, 0.0]", "RuntimeError: derivative for aten::floor_divide is not implemented"),
     ("a transform with a cache has the gradient of log_prob(sample()) by its parameters",
      "a = L.tensor(2., requires_grad=True); D = L.distributions\n"
      "d = D.TransformedDistribution(D.LogNormal(0., 1.), D.PowerTransform(a, cache_size=1)); x = d.sample()\n"
@@ -440,6 +485,23 @@ ROWS = [
     ('equal gradients share memory until one of them is written',
      'a = L.ones(2, requires_grad=True); b = L.ones(2, requires_grad=True); (a + b).sum().backward(); print(a.grad.data_ptr() == b.grad.data_ptr())',
      'True', 'False'),
+    ("elementwise operations on transposed tensors give results in row-major order",
+     "x = L.ones(2, 3).t(); y = x * L.ones(3, 2); print(y.stride(), x.sort(0)[0].stride(), x.flip(0).stride(), L.linalg.inv(L.eye(2)).stride())\n"
+     "print(y.view(6).shape)",
+     "(2, 1) (2, 1) (2, 1) (2, 1)\ntorch.Size([6])", "(1, 3) (1, 3) (1, 3) (1, 2)\nRuntimeError: view size is not compatible"),
+    ("each result of unbind, split and chunk has a node of its own",
+     "x = L.ones(2, requires_grad=True)\n"
+     "for a, b in x.unbind(), x.split(1), x.chunk(2): print(a.grad_fn is b.grad_fn, b.output_nr)",
+     "False 0\nFalse 0\nFalse 0", "True 1\nTrue 1\nTrue 1"),
+    ("nodes have no attributes for an operation's parameters",
+     "n = L.ones(2, requires_grad=True).sum(0).grad_fn; print(hasattr(n, '_saved_dim'), any(a.startswith('_saved') for a in dir(n)))",
+     "False False", "True True"),
+    ("next_functions has an entry for conditions, masks and indices, too",
+     "x = L.ones(2, requires_grad=True); m = x > 0; print([len(y.grad_fn.next_functions) for y in (L.where(m, x, 0.), x.masked_fill(m, 0.))])",
+     "[3, 3]", "[2, 1]"),
+    ("zero_() and fill_() are recorded as copies",
+     "x = L.ones(2, requires_grad=True) * 1; x.zero_(); print(x.grad_fn.name())",
+     "torch::autograd::CopyBackwards", "ZeroBackward0"),
     ('as_strided of a dual sees the elements of the dual alone',
      'f = L.autograd.forward_ad; x = L.ones(5)[:4].detach()\n'
      'with f.dual_level():\n'
@@ -462,6 +524,11 @@ ROWS = [
      "    with w.dual_level(): b = w.unpack_dual(w.make_dual(a, one) ** 3).tangent\n"
      "    print(w.unpack_dual(b).tangent.item())",
      "12.0", "RuntimeError: Nested forward mode AD is not supported at the moment"),
+    ("the tangent of what is constant is None",
+     "f = L.autograd.forward_ad\nwith f.dual_level():\n"
+     "    d = f.make_dual(L.ones(1), L.ones(1)); print(f.unpack_dual(d.sign()).tangent)\n"
+     "    d *= 1; d.zero_(); print(f.unpack_dual(d).tangent)",
+     "None\nNone", "tensor([0.])\ntensor([0.])"),
     ("a later write into a tensor does not change a dual made from it",
      "w = L.autograd.forward_ad; x = L.ones(1)\n"
      "with w.dual_level(): d = w.make_dual(x, L.ones(1)); x.add_(1); print(d.tolist())",

@@ -476,3 +476,27 @@ def test_duals_made_inside_vmap():
         dual = fw.make_dual(X, V)
         with pytest.raises(RuntimeError, match="Enter the dual level inside the function"):
             vmap(grad(lambda a: fw.unpack_dual(a * a).tangent))(dual)
+
+
+def test_tangents_can_be_switched_off():
+    with fw.dual_level():
+        d = fw.make_dual(X, V)
+        with fw._set_fwd_grad_enabled(False):
+            assert fw.unpack_dual(d).tangent is None
+            y, late = d * 3, fw.make_dual(X, V)
+            with fw._set_fwd_grad_enabled(True):
+                assert fw.unpack_dual(d * 2).tangent.tolist() == [2.0, 6.0]
+        assert fw.unpack_dual(y).tangent is None
+        assert values(fw.unpack_dual(late).tangent, fw.unpack_dual(d * 3).tangent) == [[1.0, 3.0], [3.0, 9.0]]
+
+
+def test_detach_in_place_forgets_the_tangent():
+    x = tg.tensor([1.5, 2.0])
+    with fw.dual_level():
+        d = fw.make_dual(x, tg.ones(2)) * 1
+        view = d[:1]
+        d.detach_()
+        assert fw.unpack_dual(d).tangent is None and fw.unpack_dual(view).tangent.tolist() == [1.0]
+        d.mul_(fw.make_dual(x, tg.ones(2)))
+        assert fw.unpack_dual(d).tangent.tolist() == [1.5, 2.0]
+    assert tg.func.jvp(lambda x: (x * 1).detach_() * x, (x,), (tg.ones(2),))[1].tolist() == [1.5, 2.0]

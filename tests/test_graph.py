@@ -167,6 +167,11 @@ def test_an_edge_of_an_output_whose_tensor_is_gone():
     assert not g.any() and edge.output_nr == 1 and edge.node == values.grad_fn
 
 
+def test_slogdet_gives_the_sign_first():
+    for a in tg.eye(2, requires_grad=True), tg.eye(2, dtype=tg.complex64, requires_grad=True):
+        assert [t.output_nr for t in tg.linalg.slogdet(a)] == [0, 1]
+
+
 def test_wrong_edges():
     x = leaf()
     y = x.exp()

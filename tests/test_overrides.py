@@ -90,6 +90,39 @@ def test_other_functions_ask_objects_once_enabled():
     assert tg.sum is before
 
 
+def test_functions_of_special_have_names_of_their_own():
+    overrides.enable()
+    o = Answer()
+    asked = tg.special.erf(o), tg.erf(o), tg.special.psi(o), tg.special.digamma(o), tg.special.softmax(o), tg.softmax(o)
+    assert pickle.loads(pickle.dumps(tg.special.erf)) is tg.special.erf
+    overrides.disable()
+    assert [a[0] for a in asked] == ["special_erf", "erf", "special_psi", "special_digamma", "special_softmax", "softmax"]
+
+
+class Other(tg.Tensor):
+    __torch_function__ = Answer.__torch_function__
+
+
+def test_equality_asks_what_stands_on_the_right_as_eq():
+    overrides.enable()
+    x = tg.ones(2)
+    asked = x == Answer(), x.as_subclass(Other) == 2, x.as_subclass(Other) == Answer()
+    overrides.disable()
+    assert [a[0] for a in asked] == ["eq", "__eq__", "__eq__"]
+
+
+def test_grad_asks_and_gives_the_class_of_the_leaf():
+    overrides.enable()
+    x = tg.ones(2).as_subclass(Finer).requires_grad_()
+    assert type(tg.autograd.grad((x * x).sum(), x)[0]) is Finer
+    assert tg.autograd.grad(Answer(), x)[0] == tg.autograd.grad([x], [Answer()])[0] == "grad"
+    assert tg.autograd.backward(Answer())[0] == "backward"
+    assert pickle.loads(pickle.dumps(tg.autograd.grad)) is tg.autograd.grad
+    y = tg.ones(2, requires_grad=True)
+    assert type(tg.autograd.grad(y.sum(), y)[0]) is tg.Tensor
+    overrides.disable()
+
+
 class Noted(tg.Tensor):
     asked: ClassVar[list] = []
 

@@ -10,13 +10,15 @@ When a level ends, its tensors become plain tensors.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from .. import errors
 from ..core import alias
 from ..core.level import LEVEL, level_of
 from ..core.modes import GradMode
-from ..core.op import TABLE
+from ..core.op import TABLE, Op
 from ..core.record import Box, TensorState
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
@@ -29,6 +31,7 @@ from ..tensor.memory import version
 from ..tensor.tensor import Tensor
 
 T = TypeVar("T")
+ENABLED: ContextVar[bool] = ContextVar("whether dual tensors have tangents", default=True)
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -60,6 +63,11 @@ class DualLevel(Dual):
     def register(self, t: Any) -> None:
         key, born = id(t), self.born
         born[key] = weakref.ref(t, lambda _: born.pop(key, None))
+
+    def tangents(
+        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+    ) -> list[Any]:
+        return super().tangents(op, args, payloads, outs, params) if ENABLED.get() else [None] * len(outs)
 
     def captured_primal(self, t: Any, function: str) -> Any:
         return self.unwrap(t)[0]
@@ -180,6 +188,26 @@ class dual_level(GradMode):
         previous.close()
 
 
+class _set_fwd_grad_enabled(GradMode):
+    """Whether operations see the tangents of dual tensors: takes effect at once when called, until the end of the block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = mode
+        self._initial = ENABLED.get()
+        ENABLED.set(mode)
+
+    def enter(self) -> bool:
+        ENABLED.set(self.mode)
+        return self._initial
+
+    def leave(self, previous: bool) -> None:
+        ENABLED.set(previous)
+
+    def clone(self) -> GradMode:
+        return _set_fwd_grad_enabled(self.mode)
+
+
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A dual tensor with the value of `tensor` and the given tangent.
 
@@ -257,7 +285,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     home = numbered(level)
     if home is None:
         raise RuntimeError(f"Invalid level given to unpack_dual: {level}")
-    return UnpackedDualTensor(*parted(home, synced(tensor)))
+    primal, tangent = parted(home, synced(tensor))
+    return UnpackedDualTensor(primal, tangent if ENABLED.get() else None)
 
 
 def parted(home: DualLevel, t: Any) -> tuple[Any, Any]:

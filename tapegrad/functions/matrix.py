@@ -402,10 +402,9 @@ def det(input: Any) -> Any:
     return _det(squares("linalg.det", input))
 
 
-def _sign_and_size(name: str, A: Any) -> tuple[Any, Any]:
+def _sign_and_size(name: str, A: Any) -> Any:
     a = squares(name, A)
-    size, sign = _slogdet_op(a, a._d.dtype.kind != "c")
-    return sign, size
+    return _slogdet_op(a, a._d.dtype.kind != "c")
 
 
 @with_out

@@ -9,4 +9,4 @@ import numpy as np
 
 def _slogdet(a: Any, real: bool) -> tuple[Any, Any]:
     sign, size = np.linalg.slogdet(a)
-    return size, sign
+    return sign, size

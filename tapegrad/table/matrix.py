@@ -68,10 +68,10 @@ def _d_cofactor(xp: Any, g: Any, ans: Any, xs: Any, wanted: list[bool]) -> Any:
 
 
 def _d_slogdet(xp: Any, gs: Any, ans: Any, a: Any, real: bool) -> Any:
-    g, gsign = gs
+    gsign, g = gs
     if real:
         return None if g is None else _column(xp, g) * mh_of(xp, xp.inverse(a))
-    turn = None if gsign is None else xp.to_complex(xp.imag(xp.conj(gsign) * ans[1])) * -1j
+    turn = None if gsign is None else xp.to_complex(xp.imag(xp.conj(gsign) * ans[0])) * -1j
     g = turn if g is None else xp.to_complex(g) if turn is None else xp.to_complex(g) + turn
     return _column(xp, g) * mh_of(xp, xp.inverse(a))
 
@@ -148,7 +148,7 @@ def _trace_product(xp: Any, x: Any, y: Any) -> Any:
 
 def _j_slogdet(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> list[Any]:
     t = _trace_product(xp, xp.mT(xp.inverse(a)), ts[0])
-    return [t, None] if real else [xp.real(t), ans[1] * xp.to_complex(xp.imag(t)) * 1j]
+    return [None, t] if real else [ans[0] * xp.to_complex(xp.imag(t)) * 1j, xp.real(t)]
 
 
 def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -213,7 +213,7 @@ define(
 )  # fmt: skip
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,),
-    jax="linalg.slogdet", saves="a ans[1]", outputs=2,
+    jax="linalg.slogdet", saves="a ans[0]", outputs=2,
     singular=True, zero_blocks="matrices",
     display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip

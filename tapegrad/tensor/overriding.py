@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..core import record
+from ..core import gradient, record
 from ..functions import names
 from ..functions.overrides import EVERYONE, PUBLIC, STATE, ask, disabled, overloaded
 
@@ -33,7 +33,7 @@ METHODS = {
     "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__lt__": "lt", "__le__": "le",
     "__gt__": "gt", "__ge__": "ge", "__ne__": "ne", "__neg__": "neg", "__abs__": "abs", "__pos__": "positive",
 }  # fmt: skip
-OPERATORS = {"__eq__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"}
+OPERATORS = {"__and__", "__or__", "__xor__", "__lshift__", "__rshift__"}
 PLAIN: set[type] = {int, float, bool, complex, str, type(None), slice, type(Ellipsis)}  # arguments that need no look
 _undo: list[tuple[Any, str, Any]] = []
 
@@ -141,19 +141,29 @@ def replace(holder: Any, name: str, value: Any) -> None:
 
 
 def _ask_in_namespaces() -> None:
+    special: dict[str, Function] = {}  # functions of their own, also where a name shares its function with another
     for suffix, place in NAMESPACES.items():
         for name, function in names.namespace(place).items():
-            if function not in PUBLIC:
-                PUBLIC[function] = call = asking(function, by_type=name not in UNASKED)
-                if call.__module__.startswith(PACKAGE):  # else a drop-in has named its own
-                    call.__module__, call.__qualname__ = PACKAGE + suffix, name  # where pickle finds it
-                if place in ("linalg", "special", "fft") and name not in names.namespace("tg"):
+            if function not in PUBLIC or place == "special":
+                call = asking(function, by_type=name not in UNASKED)
+                PUBLIC.setdefault(function, call)
+                root = call.__module__.partition(".")[0]
+                if root == PACKAGE or place == "special":  # else a drop-in has named its own
+                    call.__module__, call.__qualname__ = root + suffix, name  # where pickle finds it
+                if place in ("linalg", "special", "fft"):
                     call.__name__ = f"{place}_{name}"
-    shown = [m for m in list(sys.modules.values()) if getattr(type(m), "is_drop_in", False)]
-    for module in [sys.modules[PACKAGE + m] for m in NAMESPACES] + shown:
+                if place == "special":
+                    special[name] = call
+    for function in gradient.backward, gradient.grad:
+        PUBLIC[function] = call = asking(function)
+        if call.__module__.startswith(PACKAGE):
+            call.__module__ = f"{PACKAGE}.autograd"
+    shown = {key: m for key, m in list(sys.modules.items()) if getattr(type(m), "is_drop_in", False)}
+    for key, module in ({PACKAGE + m: sys.modules[PACKAGE + m] for m in (*NAMESPACES, ".autograd")} | shown).items():
+        named = special if key.endswith(".special") else {}
         for name, value in list(vars(module).items()):
             if isinstance(value, types.FunctionType) and value in PUBLIC:
-                replace(module, name, PUBLIC[value])
+                replace(module, name, named.get(name, PUBLIC[value]))
 
 
 def _ask_in_layers() -> None:
@@ -179,6 +189,7 @@ def _ask_in_class(tensor: Any) -> None:
         asked[name] = asking(found[name], asked[method], operator=True)
     PUBLIC.update({functions[f"{line.name}_"]: asked[f"{line.name}_"] for line in names.at("tg_")})
     asked["__iter__"] = _rows(found["__iter__"])
+    asked["__eq__"] = _equal(found["__eq__"], asked["eq"])
     for name, value in found.items():
         if isinstance(value, property) and name not in OWN:
             asked[name] = AskingProperty(value.fget, value.fset, value.fdel, value.__doc__)
@@ -188,6 +199,17 @@ def _ask_in_class(tensor: Any) -> None:
             if name.startswith("__"):
                 value.__name__ = name
         replace(tensor, name, value)
+
+
+def _equal(function: Function, eq: Function) -> Function:
+    """`==`: as in PyTorch the question names eq where only what stands on the right is asked."""
+
+    @functools.wraps(function)
+    def equal(self: Any, other: Any) -> Any:
+        return (by_left if STATE.get().modes or overloaded([self]) else by_right)(self, other)
+
+    by_left, by_right = asking(function, equal, operator=True), asking(function, eq, operator=True)
+    return equal
 
 
 def _rows(function: Function) -> Function:

@@ -499,6 +499,9 @@ class Tensor(Filling, Protocols, TableMethods):
         if type(self._st) is alias.Alias and self._st.hchain and self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         memory.restart(self, 0)
+        if alias.has_level(self):  # views of it, which look at its state, keep the derivative that they have
+            state, bare = self._st, alias.detached(self)._st
+            state.primal, state.payload = bare.primal, bare.payload
         return self
 
     @property

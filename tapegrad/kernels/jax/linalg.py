@@ -73,7 +73,7 @@ def inverse(x: Any) -> Any:
 
 def slogdet(x: Any, real: bool) -> tuple[Any, Any]:
     sign, size = jnp.linalg.slogdet(x)
-    return size, sign
+    return sign, size
 
 
 # ------------------------------------------------------------------------------------------------------ factorisations
