@@ -1,7 +1,11 @@
 """torch.fx of the torch drop-in: what is traced, what graphs print, and what replaces parts of them."""
 
+import collections
 import copy
+import dataclasses
+import enum
 import importlib
+import operator
 import pickle
 import sys
 
@@ -74,6 +78,9 @@ def test_stars_are_one_proxy_each(torch):
             return args[0] - kwargs["y"]
 
     assert torch.fx.symbolic_trace(Layer())(5, y=2) == 3
+    Layer.forward = lambda *args: args[0]
+    with pytest.raises(RuntimeError, match="cannot be part of"):
+        torch.fx.symbolic_trace(Layer())
 
 
 def test_concrete_arguments_stay_inputs_and_are_asserted(torch):
@@ -102,6 +109,8 @@ def test_trees_of_concrete_arguments(torch):
     again = torch.fx.Transformer(traced).transform()
     for module in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)), again):
         assert module(tree, 7) == torch.fx.Interpreter(module).run(tree, 7) == right
+    assert torch.fx.symbolic_trace(traced)(tree, 7) == right
+    assert torch.fx.symbolic_trace(lambda x: x["a"], concrete_args={"x": {"a": PH}})({"a": 1}) == 1
     with pytest.raises(AssertionError, match="x has been specialized to have value 5"):
         traced({"a": 1, "b": [2, 6]}, 7)
     with pytest.raises(ValueError, match="the function was traced for"):
@@ -181,6 +190,29 @@ def test_what_a_graph_prints(torch, program):
         "    ",
     ]
     assert torch.fx.symbolic_trace(lambda x: (-2) ** x)(2) == 4  # PyTorch's code leaves the brackets out
+
+
+def test_named_tuples_enumerations_and_dataclasses_of_a_graph(torch):
+    Pair, Shade = collections.namedtuple("Pair", "x y"), enum.Enum("Shade", ["DARK"])
+    Record = dataclasses.make_dataclass("Record", ["x", "y"])
+    traced = torch.fx.symbolic_trace(lambda x: (Pair(x, [x + 1]), Record(x, 2), Shade.DARK))
+    assert traced(3) == (Pair(3, [4]), Record(3, 2), Shade.DARK)
+    assert [n.name for n in traced.graph.nodes] == ["x", "add", "pair", "record", "output"]
+
+
+def test_names_and_operators_in_the_code(torch):
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    inf = graph.create_node("call_function", operator.add, (x, float("inf")), {}, "inf")
+    y = graph.call_function(operator.imul, (x, 3))
+    graph.output((x, y, inf))
+    module = torch.fx.GraphModule({}, graph)
+    assert inf.name == "inf_1"
+    assert "x *= 3;  imul = x" in module.code and module(2) == (6, 6, float("inf"))
+    with pytest.raises(RuntimeError, match="does not belong to this Graph"):
+        other = torch.fx.Graph()
+        other.output(x)
+        other.lint()
 
 
 def test_the_table_of_a_graph(torch, capsys):

@@ -42,6 +42,8 @@ def _assert_is_none(value: Any, message: str) -> None:
 def _all_positional(function: Any, count: int) -> Any:
     """A function with stars as one that takes a proxy for each of them, like its other parameters by place."""
     if isinstance(function, types.MethodType):
+        if function.__func__.__code__.co_argcount == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         return types.MethodType(_all_positional(function.__func__, count + 1), function.__self__)
     code = function.__code__
     flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
@@ -207,7 +209,7 @@ class Tracer(TracerBase):
     def _of_leaves(self, function: Callable[..., Any], args: list[Any], names: list[str]) -> tuple[Any, list[Any]]:
         """A function of trees as one of their leaves, which gives the leaves of its result."""
         leaves, spec = pytree.tree_flatten(tuple(args))
-        if len(leaves) == len(args):
+        if all(map(pytree.tree_is_leaf, args)):
             return function, args
 
         def flat(*leaves: Any) -> list[Any]:

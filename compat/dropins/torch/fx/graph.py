@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx.node import Node, map_arg, qualified_name, type_name
-from torch.fx.proxy import PLAIN
+from torch.fx.proxy import PLAIN, Proxy
 from torch.utils import _pytree as pytree
 
 OPERATORS = {
@@ -22,6 +22,12 @@ OPERATORS = {
     "xor": "{} ^ {}", "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}",
     "ge": "{} >= {}", "neg": "-{}", "pos": "+{}", "invert": "~{}", "getitem": "{}[{}]",
 }  # fmt: skip
+
+IN_PLACE = {
+    "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
+    "imatmul": "@=", "ilshift": "<<=", "irshift": ">>=", "iand": "&=", "ior": "|=", "ixor": "^=",
+}  # fmt: skip
+RESERVED = ("self", "torch", "inf", "nan", "pytree", "fx_pytree")  # what the code has by these names
 
 
 class PythonCode(NamedTuple):
@@ -62,13 +68,22 @@ class PyTreeCodeGen(CodeGen):
         names = [re.split(r" : | = ", v)[0] for v in free_vars]
         given = ", ".join(self.pytree_info.orig_args)
         head = super().gen_fn_def(self.pytree_info.orig_args, maybe_return_annotation)
-        return f"{head}\n    {', '.join(names)}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)"
+        flat = f"\n    {', '.join(names)}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)"
+        return head + flat if names else head
 
     def process_inputs(self, *args: Any) -> Any:
         return Flattener.tree_flatten_spec(args, self.pytree_info.in_spec)
 
     def process_outputs(self, out: Any) -> Any:
         return pytree.tree_unflatten(list(out), self.pytree_info.out_spec)
+
+
+def _indexed(tree: Any, spec: Any) -> list[Any]:
+    """The leaves of a tree that may have a proxy in place of a part."""
+    if spec.is_leaf():
+        return [tree]
+    keys = spec.context if isinstance(spec.context, list) else range(len(spec.children_specs))
+    return [leaf for key, child in zip(keys, spec.children_specs, strict=True) for leaf in _indexed(tree[key], child)]
 
 
 class Flattener:
@@ -78,6 +93,8 @@ class Flattener:
     def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
         """The leaves of arguments that are built as those which were traced."""
         leaves, found = pytree.tree_flatten(tuple(tree))
+        if found != spec and any([isinstance(a, Proxy) for a in leaves]):
+            return _indexed(tuple(tree), spec)
         if found != spec:
             raise ValueError(f"the arguments are built as {found}; the function was traced for {spec}")
         return leaves
@@ -130,7 +147,7 @@ class Graph:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", candidate).groups()  # type: ignore[union-attr]
-        taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate == "self"
+        taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate in RESERVED
         if not taken and candidate not in self._names:
             self._names.setdefault(base, 0)
             self._names[candidate] = max(self._names.get(candidate, 0), int(number or 0))
@@ -256,6 +273,11 @@ class Graph:
         names: set[str] = set()
         for node in self.nodes:
             for used in node.all_input_nodes:
+                if used.graph is not self:
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! "
+                        "node_copy takes arg_transform, which gives this graph's nodes for another's"
+                    )
                 if used not in seen:
                     raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
             if node.name in names:
@@ -284,6 +306,8 @@ class Graph:
                 return repr(a)
             if isinstance(a, tuple) and not hasattr(a, "_fields"):
                 return f"({', '.join(map(text, a))}{',' * (len(a) == 1)})"
+            if isinstance(a, tuple):
+                return called(kind(type(a)), (), dict(zip(a._fields, a, strict=True)))
             if isinstance(a, list):
                 return f"[{', '.join(map(text, a))}]"
             if isinstance(a, dict):
@@ -351,7 +375,11 @@ class Graph:
             else:
                 done = [used.name for used in node.all_input_nodes if last[used] is node] + [node.name] * (not node.users)
                 free = f";  {' = '.join(done)} = None" if done else ""
-                lines.append(f"{node.name}{annotated(node, ' : ')} = {statement(node)}{free}")
+                if getattr(node.target, "__module__", None) == "_operator" and node.target.__name__ in IN_PLACE:
+                    changed, other = map(text, node.args)
+                    lines.append(f"{changed} {IN_PLACE[node.target.__name__]} {other};  {node.name} = {changed}{free}")
+                else:
+                    lines.append(f"{node.name}{annotated(node, ' : ')} = {statement(node)}{free}")
         head = self._codegen.gen_fn_def(inputs, returns)
         return PythonCode("\n".join(["\n\n", head, *[f"    {line}" for line in lines or ["pass"]], "    "]), names)
 

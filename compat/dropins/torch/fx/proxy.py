@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
+import enum
 import inspect
 import operator
 import sys
@@ -11,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.fx.node import Node, has_side_effect, map_aggregate, qualified_name
+from torch.fx.node import Node, has_side_effect, immutable_dict, immutable_list, map_aggregate, qualified_name
 from torch.overrides import is_tensor_method_or_property
 
 PLAIN = (str, int, float, bool, complex, type(None), type(...), torch.dtype, torch.device, torch.Tensor, torch.layout)
@@ -49,15 +51,29 @@ class TracerBase:
 
     def create_arg(self, a: Any) -> Any:
         """An argument with nodes in place of proxies."""
-        return map_aggregate(a, self._argument)
+        if isinstance(a, tuple):
+            items = tuple([self.create_arg(x) for x in a])
+            return self.create_node("call_function", type(a), items, {}) if hasattr(a, "_fields") else items
+        if isinstance(a, list):
+            return immutable_list([self.create_arg(x) for x in a])
+        if isinstance(a, dict):
+            return immutable_dict({k: self.create_arg(v) for k, v in a.items()})
+        if isinstance(a, slice):
+            return slice(*[self.create_arg(x) for x in (a.start, a.stop, a.step)])
+        return self._argument(a)
 
     def _argument(self, a: Any) -> Any:
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, range):
             return range(*[self.create_arg(v) for v in (a.start, a.stop, a.step)])
-        if isinstance(a, (*PLAIN, Node)) or callable(a):
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, (*PLAIN, Node, enum.Enum)) or callable(a):
             return a
+        if dataclasses.is_dataclass(a):
+            fields = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
