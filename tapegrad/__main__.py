@@ -21,7 +21,7 @@ def _show(kind: type[BaseException], error: BaseException, trace: types.Tracebac
 
 def _run(source: str | bytes, path: str) -> None:
     """Run a program as __main__, which stays for its threads and what it has registered with atexit."""
-    code = compile(source, path, "exec")
+    code = compile(source, path, "exec", dont_inherit=True)
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     if path != "<stdin>":
         main.__file__ = path

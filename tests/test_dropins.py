@@ -157,7 +157,7 @@ ABSENT = {
     "torch.distributed.init_process_group": "tapegrad has no distributed processes",
     "torch.distributed.fsdp.FullyShardedDataParallel": "tapegrad has no distributed processes",
     "torch.nn.parallel.DistributedDataParallel": "tapegrad has no distributed processes",
-    "torch.fx.replace_pattern": "torch.fx has here what makes, runs and transforms graphs",
+    "torch.fx.passes.split_module.split_module": "torch.fx has here what makes, runs and transforms graphs",
     "torch.export.export": "tapegrad exports no programs",
     "torch.utils.cpp_extension.load": "tapegrad is Python on NumPy: it loads no C",
     "torch.ao.quantization.quantize_dynamic": "quantised tensors are out of tapegrad's scope",
@@ -571,6 +571,10 @@ def test_main_stays_until_the_end(tmp_path):
 def test_the_version(tmp_path):
     done = run(tmp_path, "", "--version")
     assert done.stdout == f"tapegrad {tapegrad.__version__}\n" and done.returncode == 0
+
+
+def test_a_programs_annotations_are_as_it_has_them(tmp_path):
+    assert run(tmp_path, "def f(x: int): pass\nprint(f.__annotations__)\n").stdout == "{'x': <class 'int'>}\n"
 
 
 def test_a_program_from_standard_input(tmp_path):

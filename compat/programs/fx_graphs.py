@@ -5,6 +5,7 @@ import operator
 import pickle
 
 import torch
+import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 
@@ -78,3 +79,102 @@ try:
     fx.symbolic_trace(lambda x: 1 if x.sum() > 0 else 2)
 except Exception as e:
     print(type(e).__name__, str(e)[:60])
+
+
+def unpacked(x):
+    (rows, columns), (a, b) = x.shape, x.chunk(2)
+    first, (second, third) = a
+    return a * rows - b * columns, first + second - third
+
+
+def keyed(x, *rest, scale: float = 2.0, **more):
+    return F.softmax(x, dim=-1) * scale + rest[0] - more["shift"]
+
+
+class Blocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.ReLU())])
+        self.constant = torch.ones(3)
+
+    def forward(self, x: torch.Tensor, flag=None, *, k: int = 3) -> torch.Tensor:
+        h = torch.cat([block(x) for block in self.blocks], dim=0)
+        return F.layer_norm(h, (3,)) + self.constant if flag is None else F.gelu(h, approximate="tanh") - k**-1
+
+
+def operators(x, y):
+    z = -x + y**2 - 3 / x * -2
+    z = torch.where((x < y) & ~(y >= 1), z // 2 % 3, abs(z)) @ x.T
+    return {"all": z[..., None, 1:2], "one": [z[-1].to(torch.float64, copy=True), (1.5, "a", None)]}
+
+
+def functions(x):
+    first, second = torch.split(x, 2)
+    y = (
+        torch.einsum("ij,kj->ik", x, x).sum(dim=1, keepdim=True)
+        + torch.linalg.norm(first - second)
+        + torch.fft.rfft(x).real.sum()
+    )
+    return (
+        F.dropout(F.pad(y, (1, 1)), 0.5, training=False) + torch.norm(F.logsigmoid(x)) + torch.meshgrid(x[0], x[1])[0].sum()
+    )
+
+
+class Deep(fx.Tracer):
+    def is_leaf_module(self, m, module_qualified_name):
+        return not isinstance(m, nn.Linear)
+
+
+y = torch.linspace(1, 2, 12).reshape(4, 3)
+for program, inputs, names in [
+    (unpacked, (torch.eye(6),), {}),
+    (operators, (y, y), {}),
+    (keyed, (y, 2.0, 1.0), {"k": 1, "shift": 1.0}),
+    (functions, (y,), {}),
+]:
+    module = fx.symbolic_trace(program)
+    print(module.graph, module.code)
+    print(module(*inputs, **names))
+for flag in (None, True):
+    module = fx.symbolic_trace(Blocks(), concrete_args={"flag": flag, "k": 2})
+    print(module.graph, module.code)
+    print(module(y, flag, 2).shape)
+    try:
+        module(y, "other", 2)
+    except AssertionError as e:
+        print(e)
+print(Deep().trace(nn.Sequential(nn.Linear(2, 3), nn.Tanh())))
+doubled = fx.symbolic_trace(lambda a, b: a if b else a * 2, concrete_args={"b": False})
+print(doubled(3, False), doubled.code, doubled.graph.eliminate_dead_code())
+trees = fx.symbolic_trace(
+    lambda x, y: {"sum": x["a"] + x["b"][0], "y": (y, x["b"][1])}, concrete_args={"x": {"a": fx.PH, "b": [fx.PH, 5]}}
+)
+for tree in (trees, copy.deepcopy(trees)):
+    print(tree.graph, tree.code, tree({"a": 1, "b": [2, 5]}, 3), fx.Interpreter(tree).run({"a": 1, "b": [2, 5]}, 3))
+
+
+def replaced(program, pattern, replacement, *inputs):
+    module = fx.symbolic_trace(program)
+    matches = fx.replace_pattern(module, pattern, replacement)
+    module.graph.lint()
+    print([(m.anchor, m.nodes_map) for m in matches], module.code, module(*inputs))
+
+
+def twice(x, w1, w2):
+    m1, m2 = torch.cat([w1, w2]).sum(), torch.cat([w1, w2]).sum()
+    return x + torch.max(m1) + torch.max(m2)
+
+
+def leaves(x):
+    a = torch.neg(x)
+    return a + torch.sin(a)
+
+
+w = torch.ones(3)
+replaced(twice, lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack([a, b]), w, w, w)
+replaced(lambda x: F.relu(x).neg().neg().neg(), lambda x: x.neg().neg(), lambda x: x * 3, w)
+replaced(lambda x: F.relu(x + x), lambda x: F.relu(x, inplace=False), lambda x: torch.sigmoid(x), w)
+replaced(leaves, lambda x: torch.sin(torch.neg(x)), lambda x: x * 3, w)
+replaced(lambda x: torch.relu(x) * torch.neg(x), lambda x: (torch.relu(x), torch.neg(x)), lambda x: (x + 1, x + 2), w)
+replaced(lambda x: x + 1, lambda x, c: x + c, lambda x, c: x - c, w)
+replaced(lambda x: x + 1, lambda x: x + 2, lambda x: x - 2, w)

@@ -134,7 +134,8 @@ def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Tensor
     """(*size, ...) filled with a value, with the rows of data at the flat indices of the first two dimensions."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    return filled.index_copy(0, fixed(places), data).reshape(*size, *rest)
+    placed: Tensor = filled.index_copy(0, fixed(places), data)
+    return placed.reshape(*size, *rest)
 
 
 def pack_padded_sequence(

@@ -1,4 +1,19 @@
-"""torch._C._nn: what modules that override `to` read its arguments with."""
+"""torch._C._nn: layers that PyTorch writes in C++, and what modules that override `to` read its arguments with."""
+
+from torch.nn.functional import (  # noqa: F401
+    avg_pool2d,
+    avg_pool3d,
+    elu_,
+    gelu,
+    hardtanh_,
+    leaky_relu_,
+    linear,
+    one_hot,
+    scaled_dot_product_attention,
+    softplus,
+    softshrink,
+)
+from torch.nn.functional import logsigmoid as log_sigmoid  # noqa: F401
 
 from tapegrad.tensor.access import destination as _destination
 

@@ -6,17 +6,49 @@ import builtins
 import functools
 import inspect
 import sys
+import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import torch
-from torch.fx.graph import Graph
+from torch.fx.graph import Graph, PyTreeCodeGen, PyTreeInfo
 from torch.fx.graph_module import GraphModule
-from torch.fx.node import map_aggregate
-from torch.fx.proxy import Proxy, TracerBase
+from torch.fx.node import has_side_effect, map_aggregate
+from torch.fx.proxy import PLAIN, Proxy, TracerBase
+from torch.utils import _pytree as pytree
 
 _WRAPPED: list[tuple[dict[str, Any], str]] = []
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+has_side_effect(torch._assert)
+
+
+class PHBase:
+    """Stands in concrete_args for what stays an input."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
+
+
+@has_side_effect
+def _assert_is_none(value: Any, message: str) -> None:
+    assert value is None, message
+
+
+def _all_positional(function: Any, count: int) -> Any:
+    """A function with stars as one that takes a proxy for each of them, like its other parameters by place."""
+    if isinstance(function, types.MethodType):
+        if function.__func__.__code__.co_argcount == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+        return types.MethodType(_all_positional(function.__func__, count + 1), function.__self__)
+    code = function.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    code = code.replace(co_flags=flags, co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0)
+    return types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 
 
 class ProxyableClassMeta(type):
@@ -50,6 +82,12 @@ def _noted(function: Any) -> Any:
         return found[0].tracer.create_proxy("call_function", function, args, kwargs) if found else function(*args, **kwargs)
 
     return call
+
+
+def _annotation(function: Any, name: str) -> Any:
+    """The annotation of a program's parameter or result; PyTorch's own layers have none."""
+    own = (getattr(function, "__module__", None) or "").startswith(("torch.", "tapegrad."))
+    return None if own else getattr(inspect.unwrap(function), "__annotations__", {}).get(name)
 
 
 class Tracer(TracerBase):
@@ -104,9 +142,10 @@ class Tracer(TracerBase):
                     return self.create_node("get_attr", name, (), {})
             raise NameError("parameter is not a member of this module")
         if isinstance(a, torch.Tensor):
-            for name, buffer in self.root.named_buffers():
-                if buffer is a:
-                    return self.create_node("get_attr", name, (), {})
+            for path, module in self.root.named_modules():
+                for name, value in (*module._buffers.items(), *vars(module).items()):
+                    if value is a:
+                        return self.create_node("get_attr", f"{path}.{name}" if path else name, (), {})
             n = 0
             while hasattr(self.root, f"_tensor_constant{n}"):
                 if getattr(self.root, f"_tensor_constant{n}") is a:
@@ -116,31 +155,82 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", f"_tensor_constant{n}", (), {})
         return super()._argument(a)
 
-    def _inputs(self, function: Callable[..., Any], concrete: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Proxies for the parameters of a function."""
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for p in inspect.signature(function).parameters.values():
-            if p.name in concrete:
-                value = concrete[p.name]
-            else:
-                stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-                default = () if p.default is p.empty else (p.default,)
-                kind = None if p.annotation is p.empty or isinstance(p.annotation, str) else p.annotation
-                value = self.create_proxy("placeholder", f"{stars}{p.name}", default, {}, type_expr=kind)
-            if p.kind is p.KEYWORD_ONLY:
-                kwargs[p.name] = value
-            else:
-                args.append(value)
-        return args, kwargs
+    def _specialised(self, p: inspect.Parameter, value: Any) -> Any:
+        """What a parameter of concrete_args is: the value, which is asserted, and a proxy for each PH in it."""
+        default = () if p.default is p.empty else (p.default,)
+        number = 0
 
-    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module or function; what concrete_args names is no input but that value."""
+        def leaf(x: Any) -> Any:
+            nonlocal number
+            number += 1
+            made = self.create_proxy("placeholder", f"{p.name}_{number}", default, {})
+            wrong = f"{p.name} has been specialized to have value {x} but got another value"
+            if isinstance(x, PHBase):
+                return made
+            if x is None:
+                self.create_proxy("call_function", _assert_is_none, (made, wrong), {})
+            elif isinstance(x, PLAIN) and not isinstance(x, torch.Tensor):
+                self.create_proxy("call_function", torch._assert, (made == x, wrong), {})
+            else:
+                warnings.warn(
+                    f"{p.name} is specialised to {type(x)}: that later inputs are the same is not asserted", stacklevel=2
+                )
+            return x
+
+        return pytree.tree_map(leaf, value)
+
+    def _inputs(self, function: Callable[..., Any], concrete: Any) -> tuple[Callable[..., Any], list[Any]]:
+        """The function as one of positional arguments, and proxies for those."""
+        parameters = list(inspect.signature(function).parameters.values())
+        parameters.sort(key=lambda p: p.kind in STARS)  # what is given by name only comes before the stars
+        if isinstance(concrete, tuple):
+            if len(concrete) != len(parameters):
+                raise RuntimeError(
+                    f"Tracing expected {len(parameters)} arguments but got {len(concrete)} concrete arguments"
+                )
+            concrete = dict(zip([p.name for p in parameters], concrete, strict=True))
+        args: list[Any] = []
+        for p in parameters:
+            if concrete is not None and p.name in concrete:
+                args.append(self._specialised(p, concrete[p.name]))
+                continue
+            default = () if p.default is p.empty else (p.default,)
+            kind = _annotation(function, p.name)
+            name = f"{STARS.get(p.kind, '')}{p.name}"
+            args.append(self.create_proxy("placeholder", name, default, {}, type_expr=kind))
+        if any(p.kind in STARS for p in parameters):
+            return _all_positional(function, len(args)), args
+        by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        if not by_name:
+            return function, args
+        first = len(args) - len(by_name)
+        return lambda *args: function(*args[:first], **dict(zip(by_name, args[first:], strict=True))), args
+
+    def _of_leaves(self, function: Callable[..., Any], args: list[Any], names: list[str]) -> tuple[Any, list[Any]]:
+        """A function of trees as one of their leaves, which gives the leaves of its result."""
+        leaves, spec = pytree.tree_flatten(tuple(args))
+        if all(map(pytree.tree_is_leaf, args)):
+            return function, args
+
+        def flat(*leaves: Any) -> list[Any]:
+            result, built = pytree.tree_flatten(function(*pytree.tree_unflatten(list(leaves), spec)))
+            self.graph.set_codegen(PyTreeCodeGen(PyTreeInfo(names, spec, built)))
+            return result
+
+        return flat, leaves
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | tuple[Any, ...] | None = None) -> Graph:
+        """The graph of a module or function.
+
+        What concrete_args names has that value while the function runs; it stays an input, whose value is asserted. PH
+        in it stands for what is no value but an input of the graph.
+        """
         module = isinstance(root, torch.nn.Module)
         self.root = root if module else torch.nn.Module()
         self.graph = Graph(tracer_cls=type(self))
-        function = type(root).forward.__get__(root) if module else root
-        args, kwargs = self._inputs(function, concrete_args or {})
+        given = type(root).forward.__get__(root) if module else root
+        space = getattr(given, "__globals__", {})
+        names = list(inspect.signature(given).parameters)
         cache: dict[str, Any] = {}
         call, find = torch.nn.Module.__call__, torch.nn.Module.__getattr__
 
@@ -155,24 +245,25 @@ class Tracer(TracerBase):
             mock.patch.object(torch.nn.Module, "__getattr__", found),
         ):
             patched = [(names, name, names.get(name)) for names, name in _WRAPPED]
-            space = getattr(function, "__globals__", {})
             patched += [(space, n, f) for n, f in list(space.items()) if callable(f) and f in self._autowrapped]
             try:
                 for names, name, value in patched:
                     names[name] = _noted(getattr(builtins, name) if value is None else value)
-                result = function(*args, **kwargs)
+                function, args = self._of_leaves(*self._inputs(given, concrete_args), names)
+                result = function(*args)
             finally:
                 for names, name, value in reversed(patched):
                     if value is None:
                         names.pop(name, None)
                     else:
                         names[name] = value
-        self.create_node("output", "output", (self.create_arg(result),), {})
+        kind = _annotation(given, "return") if function is given else None
+        self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
         return self.graph
 
 
-def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """The module of a function's or module's graph."""
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | tuple[Any, ...] | None = None) -> GraphModule:
+    """The module of a function's or module's graph; concrete_args is what Tracer.trace takes."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__

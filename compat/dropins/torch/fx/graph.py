@@ -7,12 +7,14 @@ import contextlib
 import copy
 import keyword
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch.fx.node import Node, map_arg
-from torch.fx.proxy import PLAIN
+from torch.fx.node import Node, map_arg, qualified_name, type_name
+from torch.fx.proxy import PLAIN, Proxy
+from torch.utils import _pytree as pytree
 
 OPERATORS = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "truediv": "{} / {}", "floordiv": "{} // {}", "mod": "{} % {}",
@@ -20,6 +22,12 @@ OPERATORS = {
     "xor": "{} ^ {}", "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}",
     "ge": "{} >= {}", "neg": "-{}", "pos": "+{}", "invert": "~{}", "getitem": "{}[{}]",
 }  # fmt: skip
+
+IN_PLACE = {
+    "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
+    "imatmul": "@=", "ilshift": "<<=", "irshift": ">>=", "iand": "&=", "ior": "|=", "ixor": "^=",
+}  # fmt: skip
+RESERVED = ("self", "torch", "inf", "nan", "pytree", "fx_pytree")  # what the code has by these names
 
 
 class PythonCode(NamedTuple):
@@ -34,6 +42,62 @@ class CodeGen:
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         return f"def forward({', '.join(['self', *free_vars])}){maybe_return_annotation}:"
+
+    def process_inputs(self, *args: Any) -> Any:
+        return args
+
+    def process_outputs(self, out: Any) -> Any:
+        return out
+
+
+class PyTreeInfo(NamedTuple):
+    """The parameters of a function that takes and gives trees, and the specs of those."""
+
+    orig_args: list[str]
+    in_spec: Any
+    out_spec: Any
+
+
+class PyTreeCodeGen(CodeGen):
+    """The signature of a function whose graph has an input for each leaf of its arguments."""
+
+    def __init__(self, pytree_info: PyTreeInfo) -> None:
+        self.pytree_info = pytree_info
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        names = [re.split(r" : | = ", v)[0] for v in free_vars]
+        given = ", ".join(self.pytree_info.orig_args)
+        head = super().gen_fn_def(self.pytree_info.orig_args, maybe_return_annotation)
+        flat = f"\n    {', '.join(names)}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)"
+        return head + flat if names else head
+
+    def process_inputs(self, *args: Any) -> Any:
+        return Flattener.tree_flatten_spec(args, self.pytree_info.in_spec)
+
+    def process_outputs(self, out: Any) -> Any:
+        return pytree.tree_unflatten(list(out), self.pytree_info.out_spec)
+
+
+def _indexed(tree: Any, spec: Any) -> list[Any]:
+    """The leaves of a tree that may have a proxy in place of a part."""
+    if spec.is_leaf():
+        return [tree]
+    keys = spec.context if isinstance(spec.context, list) else range(len(spec.children_specs))
+    return [leaf for key, child in zip(keys, spec.children_specs, strict=True) for leaf in _indexed(tree[key], child)]
+
+
+class Flattener:
+    """What the code of a graph calls `fx_pytree`."""
+
+    @staticmethod
+    def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
+        """The leaves of arguments that are built as those which were traced."""
+        leaves, found = pytree.tree_flatten(tuple(tree))
+        if found != spec and any([isinstance(a, Proxy) for a in leaves]):
+            return _indexed(tuple(tree), spec)
+        if found != spec:
+            raise ValueError(f"the arguments are built as {found}; the function was traced for {spec}")
+        return leaves
 
 
 class NodeList:
@@ -83,7 +147,7 @@ class Graph:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", candidate).groups()  # type: ignore[union-attr]
-        taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate == "self"
+        taken = keyword.iskeyword(candidate) or hasattr(builtins, candidate) or candidate in RESERVED
         if not taken and candidate not in self._names:
             self._names.setdefault(base, 0)
             self._names[candidate] = max(self._names.get(candidate, 0), int(number or 0))
@@ -101,7 +165,8 @@ class Graph:
         self, op: str, target: Any, args: Any = None, kwargs: Any = None, name: str | None = None, type_expr: Any = None
     ) -> Node:
         """Add a node where nodes are inserted at present, at the end unless said otherwise."""
-        candidate = name or (target if isinstance(target, str) else getattr(target, "__name__", "unnamed"))
+        called = target if isinstance(target, str) or not hasattr(target, "__name__") else qualified_name(target)
+        candidate = name or (target if isinstance(target, str) else str(called).rpartition(".")[2])
         candidate = (
             re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", candidate).lower() if name is None and op != "placeholder" else candidate
         )
@@ -190,6 +255,7 @@ class Graph:
         if found is not None:
             value, node = found
             result.output(value, node.type).meta = copy.copy(node.meta)
+        result._codegen = copy.copy(self._codegen)
         return result
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
@@ -207,6 +273,11 @@ class Graph:
         names: set[str] = set()
         for node in self.nodes:
             for used in node.all_input_nodes:
+                if used.graph is not self:
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! "
+                        "node_copy takes arg_transform, which gives this graph's nodes for another's"
+                    )
                 if used not in seen:
                     raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
             if node.name in names:
@@ -217,6 +288,9 @@ class Graph:
     def python_code(self, root_module: str = "self", **kwargs: Any) -> PythonCode:
         """The code of a function that does what the graph does; root_module is the name of the module in it."""
         names: dict[str, Any] = {"torch": torch}
+        trees = isinstance(self._codegen, PyTreeCodeGen)
+        if trees:
+            names.update(fx_pytree=Flattener, pytree=pytree)
 
         def known(name: str, value: Any) -> str:
             name = re.sub(r"\W", "_", name)
@@ -227,24 +301,28 @@ class Graph:
         def text(a: Any) -> str:
             if isinstance(a, Node):
                 return a.name
-            if type(a) in (str, int, bool, type(None)) or (type(a) is float and a - a == 0):
+            if type(a) in (str, int, bool, float, complex, type(None)):
+                names.update({n: float(n) for n in ("inf", "nan") if type(a) in (float, complex) and n in repr(a)})
                 return repr(a)
-            if a is ...:
-                return "..."
             if isinstance(a, tuple) and not hasattr(a, "_fields"):
                 return f"({', '.join(map(text, a))}{',' * (len(a) == 1)})"
+            if isinstance(a, tuple):
+                return called(kind(type(a)), (), dict(zip(a._fields, a, strict=True)))
             if isinstance(a, list):
                 return f"[{', '.join(map(text, a))}]"
             if isinstance(a, dict):
                 return f"{{{', '.join([f'{k!r}: {text(v)}' for k, v in a.items()])}}}"
             if isinstance(a, slice):
                 return f"slice({text(a.start)}, {text(a.stop)}, {text(a.step)})"
-            if isinstance(a, PLAIN) and str(a).startswith("torch."):
+            if a is ... or (isinstance(a, PLAIN) and str(a).startswith("torch.")):
                 return str(a)
             return known(f"_{getattr(a, '__name__', type(a).__name__)}", a)
 
-        def operand(a: Any) -> str:
-            return f"({text(a)})" if isinstance(a, int | float) and text(a).startswith("-") else text(a)
+        def operated(name: str, args: Any) -> str:
+            operands = [*map(text, args)]
+            if name == "pow" and operands[0].startswith("-"):  # the sign binds less
+                operands[0] = f"({operands[0]})"
+            return OPERATORS[name].format(*operands)
 
         def called(name: str, args: Any, kwargs: Any) -> str:
             return f"{name}({', '.join([*map(text, args), *[f'{k} = {text(v)}' for k, v in kwargs.items()]])})"
@@ -258,14 +336,11 @@ class Graph:
             if node.op == "call_module":
                 return called(attribute(function), node.args, node.kwargs)
             if getattr(function, "__module__", None) == "_operator" and function.__name__ in OPERATORS and not node.kwargs:
-                return OPERATORS[function.__name__].format(*map(operand, node.args))
+                return operated(function.__name__, node.args)
             if function is getattr and isinstance(node.args[1], str) and node.args[1].isidentifier() and len(node.args) == 2:
                 return f"{text(node.args[0])}.{node.args[1]}"
-            if getattr(torch, function.__name__, None) is function:
-                return called(f"torch.{function.__name__}", node.args, node.kwargs)
-            module = getattr(function, "__module__", None) or ""
-            module = "" if module == "builtins" else f"{module}_"
-            return called(known(f"{module}{function.__name__}", function), node.args, node.kwargs)
+            name = qualified_name(function)
+            return called(name if reached(name) is function else known(name, function), node.args, node.kwargs)
 
         def attribute(target: str) -> str:
             path = root_module
@@ -273,8 +348,16 @@ class Graph:
                 path = f"{path}.{part}" if part.isidentifier() else f'getattr({path}, "{part}")'
             return path
 
+        def kind(a: Any) -> str:
+            if isinstance(a, types.GenericAlias):
+                return f"{kind(a.__origin__)}[{', '.join(map(kind, a.__args__))}]"
+            name = type_name(a)
+            return name if reached(name) is a else known(name, a)
+
         def annotated(node: Node, sign: str) -> str:
-            return "" if node.type is None else f"{sign}{known(getattr(node.type, '__name__', 'type'), node.type)}"
+            if node.type is None:
+                return ""
+            return f"{sign}{kind(node.type)}"
 
         inputs, lines, returns = [], [], ""
         last = {used: node for node in self.nodes for used in node.all_input_nodes}  # the node that uses it last
@@ -286,14 +369,27 @@ class Graph:
                 if own != node.name:
                     lines.append(f"{node.name} = {own}")
             elif node.op == "output":
-                lines.append(f"return {text(node.args[0])}")
+                result = text(node.args[0])
+                lines.append(f"return pytree.tree_unflatten({result}, self._out_spec)" if trees else f"return {result}")
                 returns = annotated(node, " -> ")
             else:
-                done = [used.name for used in last if last[used] is node]
+                done = [used.name for used in node.all_input_nodes if last[used] is node] + [node.name] * (not node.users)
                 free = f";  {' = '.join(done)} = None" if done else ""
-                lines.append(f"{node.name} = {statement(node)}{free}")
+                if getattr(node.target, "__module__", None) == "_operator" and node.target.__name__ in IN_PLACE:
+                    changed, other = map(text, node.args)
+                    lines.append(f"{changed} {IN_PLACE[node.target.__name__]} {other};  {node.name} = {changed}{free}")
+                else:
+                    lines.append(f"{node.name}{annotated(node, ' : ')} = {statement(node)}{free}")
         head = self._codegen.gen_fn_def(inputs, returns)
-        return PythonCode("\n".join([head, *[f"    {line}" for line in lines or ["pass"]]]) + "\n", names)
+        return PythonCode("\n".join(["\n\n", head, *[f"    {line}" for line in lines or ["pass"]], "    "]), names)
+
+    def process_inputs(self, *args: Any) -> Any:
+        """What the inputs of the graph are for the arguments of the function it is of."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """The result of that function for the output of the graph."""
+        return self._codegen.process_outputs(out)
 
     def set_codegen(self, codegen: CodeGen) -> None:
         self._codegen = codegen
@@ -302,23 +398,39 @@ class Graph:
         return "\n    ".join(["graph():", *[node.format_node() for node in self.nodes]])
 
     def print_tabular(self) -> None:
-        """Print a line a node."""
-        for node in self.nodes:
-            print(f"{node.op:14s} {node.name:20s} {node.target} {node.args} {node.kwargs}")
+        """Print a table: a line a node."""
+        rows = [[str(a) for a in (n.op, n.name, n.target, n.args, n.kwargs)] for n in self.nodes]
+        heads = ["opcode", "name", "target", "args", "kwargs"]
+        widths = [max([len(head) + 2, *map(len, column)]) for head, *column in zip(heads, *rows, strict=True)]
+        for row in (heads, ["-" * w for w in widths], *rows):
+            print("  ".join([a.ljust(w) for a, w in zip(row, widths, strict=True)]).rstrip())
 
     def __getstate__(self) -> Any:
         number = {node: i for i, node in enumerate(self.nodes)}
-        return [
+        rows = [
             (n.op, n.target, *[map_arg(a, lambda used: Place(number[used])) for a in (n.args, n.kwargs)], n.name, n.type)
             for n in self.nodes
         ]
+        return rows, self._codegen
 
-    def __setstate__(self, rows: Any) -> None:
+    def __setstate__(self, state: Any) -> None:
         self.__init__()  # type: ignore[misc]
+        rows, self._codegen = state
         made: list[Node] = []
         for op, target, args, kwargs, name, kind in rows:
             args, kwargs = [placed(a, made) for a in (args, kwargs)]
             made.append(self.create_node(op, target, args, kwargs, name, kind))
+
+
+def reached(path: str) -> Any:
+    """What code of a graph finds under a name: a thing of torch or of Python; None if it is neither."""
+    first, *rest = path.split(".")
+    if not rest:
+        return getattr(builtins, first, None)
+    value = torch if first == "torch" else None
+    for part in rest:
+        value = getattr(value, part, None)
+    return value
 
 
 class Place(NamedTuple):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import linecache
 import operator
+import os
+import pathlib
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.fx.graph import Graph, PythonCode
+from torch.fx.graph import Graph, PythonCode, PyTreeCodeGen
 
 _count = 0
 
@@ -36,6 +39,19 @@ def _take(root: Any, module: torch.nn.Module, target: str) -> None:
         module.register_buffer(last, found)
     else:
         setattr(module, last, found)
+
+
+INIT = """import pathlib
+
+import torch
+
+
+class {name}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        here = pathlib.Path(__file__).parent
+{made}        self.load_state_dict(torch.load(here / "state_dict.pt"))
+"""
 
 
 class GraphModule(torch.nn.Module):
@@ -82,6 +98,8 @@ class GraphModule(torch.nn.Module):
         """Make forward anew after the graph was changed."""
         code = self._graph.python_code("self")
         self.__dict__["_code"] = code.src
+        if isinstance(self._graph._codegen, PyTreeCodeGen):
+            _, self._in_spec, self._out_spec = self._graph._codegen.pytree_info
         type(self).forward = _forward_of(code)
         return code
 
@@ -97,6 +115,30 @@ class GraphModule(torch.nn.Module):
                 *path, last = name.split(".")
                 parent = operator.attrgetter(".".join(path))(self) if path else self
                 parent._modules.pop(last, None)
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write a package whose class module_name does what the module does: its code, its state and its submodules."""
+        foreign = sorted(set(self._graph.python_code("self").globals) - {"torch"})
+        if foreign:
+            raise NotImplementedError(
+                f"to_folder: the code of the graph has {', '.join(foreign)}, which a file cannot import from torch; "
+                "torch.save and pickle keep such a module"
+            )
+        folder = pathlib.Path(folder)
+        folder.mkdir(exist_ok=True)
+        torch.save(self.state_dict(), folder / "state_dict.pt")
+        made = []
+        for name, module in self.named_children():
+            torch.save(module, folder / f"{name}.pt")
+            made.append(f'self.add_module("{name}", torch.load(here / "{name}.pt", weights_only=False))')
+        for name, b in self._buffers.items():
+            made.append(f'self.register_buffer("{name}", torch.empty({tuple(b.shape)}, dtype={b.dtype}))')
+        for name, p in self._parameters.items():
+            empty = f"torch.empty({tuple(p.shape)}, dtype={p.dtype})"
+            made.append(f'self.register_parameter("{name}", torch.nn.Parameter({empty}, {p.requires_grad}))')
+        text = INIT.format(name=module_name, made="".join([f"        {line}\n" for line in made]))
+        (folder / "module.py").write_text(f"{text}\n{textwrap.indent(self._code.strip(), '    ')}\n")
+        (folder / "__init__.py").write_text("from .module import *\n")
 
     def print_readable(self, print_output: bool = True, **kwargs: Any) -> str:
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "".join(

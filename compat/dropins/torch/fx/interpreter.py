@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from typing import Any
 
@@ -21,12 +22,12 @@ class Interpreter:
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         self.env = {} if initial_env is None else initial_env
-        self.args_iter = iter(args)
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         for node in self.graph.nodes:
             if node not in self.env:
                 self.env[node] = self.run_node(node)
             if node.op == "output":
-                return self.env[node]
+                return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
         return None
 
     def run_node(self, n: Node) -> Any:
@@ -90,8 +91,9 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The module of the new graph."""
-        result = self.run()
+        result = self.run(enable_io_processing=False)
         if result is not None:
             node = map_aggregate(result, lambda a: a.node if isinstance(a, Proxy) else a)
             self.new_graph.output(node)
+        self.new_graph.set_codegen(copy.copy(self.graph._codegen))
         return GraphModule(self.module, self.new_graph)

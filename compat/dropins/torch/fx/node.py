@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,24 @@ OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_modu
 _SIDE_EFFECTS: set[Any] = {operator.setitem}
 Argument = Any
 Target = Any
+# Where PyTorch has a function that tapegrad has elsewhere, which is what graphs are printed with.
+MODULES = {
+    "tapegrad.linalg": "torch._C._linalg", "torch.fft": "torch._C._fft", "torch.special": "torch._C._special",
+    "tapegrad.sparse": "torch._C._sparse",
+}  # fmt: skip
+MOVED = {
+    f"{have}.{name}": f"{want}.{name}"
+    for have, want, names in [
+        ("torch", "torch.functional", "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+         "cartesian_prod cdist chain_matmul einsum lu meshgrid norm split stft tensordot unique unique_consecutive "
+         "unravel_index"),
+        ("torch", "torch.nn.functional", "celu group_norm layer_norm max_pool1d max_pool1d_with_indices max_pool2d "
+         "max_pool3d rms_norm rrelu selu threshold"),
+        ("torch.nn.functional", "torch._C._nn", "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot "
+         "scaled_dot_product_attention softplus softshrink"),
+    ]
+    for name in names.split()
+} | {"torch.nn.functional.logsigmoid": "torch._C._nn.log_sigmoid"}  # fmt: skip
 
 
 def has_side_effect(fn: Any) -> Any:
@@ -35,6 +55,44 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     """The value with fn applied to the nodes in it."""
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
+
+
+def qualified_name(function: Any) -> str:
+    """PyTorch's name of a function, with its module."""
+    name, module = function.__name__, getattr(function, "__module__", None) or "torch"
+    if getattr(builtins, name, None) is function:
+        return name
+    moved = MOVED.get(f"{module}.{name}")
+    return moved or f"{MODULES.get(module, module)}.{name}"
+
+
+def target_name(target: Any) -> str:
+    """What a printed graph says of the target of a node."""
+    if isinstance(target, str):
+        return target
+    module = getattr(target, "__module__", None)
+    short = {"builtins": "builtins", "_operator": "operator"}.get(module)  # type: ignore[arg-type]
+    return f"{short}.{target.__name__}" if short and hasattr(target, "__name__") else qualified_name(target)
+
+
+def type_name(kind: Any) -> str:
+    """What a printed graph says of an annotation."""
+    if isinstance(kind, type) and not isinstance(kind, types.GenericAlias):
+        return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if kind is ...:
+        return "..."
+    return kind.__name__ if isinstance(kind, types.FunctionType) else repr(kind)
+
+
+def formatted(a: Any) -> str:
+    """What a printed graph says of an argument."""
+    if isinstance(a, list):
+        return f"[{', '.join(map(formatted, a))}]"
+    if isinstance(a, tuple):
+        return f"({', '.join(map(formatted, a))}{',' * (len(a) == 1)})"
+    if isinstance(a, dict):
+        return f"{{{', '.join([f'{k}: {formatted(v)}' for k, v in a.items()])}}}"
+    return f"%{a}" if isinstance(a, Node) else str(a)
 
 
 class immutable_list(list):
@@ -168,13 +226,15 @@ class Node:
 
     def format_node(self, *args: Any, **kwargs: Any) -> str:
         """A line that says what the node does."""
-        if self.op == "placeholder":
-            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
         if self.op == "output":
             return f"return {self.args[0]}"
-        target = self.target if isinstance(self.target, str) else getattr(self.target, "__name__", repr(self.target))
-        given = "" if self.op == "get_attr" else f"(args = {self.args}, kwargs = {self.kwargs})"
-        return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{given}"
+        if self.op == "placeholder":
+            given = f"(default={self.args[0]})" if self.args else ""
+        else:
+            arguments = f"(args = {formatted(self.args)}, kwargs = {formatted(self.kwargs)})"
+            given = "" if self.op == "get_attr" else arguments
+        kind = "" if self.type is None else f"{type_name(self.type)} "
+        return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target_name(self.target)}]{given}"
 
     def __repr__(self) -> str:
         return self.name

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import dis
+import enum
+import inspect
 import operator
+import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import torch
-from torch.fx.node import Node, map_aggregate
+from torch.fx.node import Node, has_side_effect, immutable_dict, immutable_list, map_aggregate, qualified_name
 from torch.overrides import is_tensor_method_or_property
 
 PLAIN = (str, int, float, bool, complex, type(None), type(...), torch.dtype, torch.device, torch.Tensor, torch.layout)
@@ -45,15 +51,29 @@ class TracerBase:
 
     def create_arg(self, a: Any) -> Any:
         """An argument with nodes in place of proxies."""
-        return map_aggregate(a, self._argument)
+        if isinstance(a, tuple):
+            items = tuple([self.create_arg(x) for x in a])
+            return self.create_node("call_function", type(a), items, {}) if hasattr(a, "_fields") else items
+        if isinstance(a, list):
+            return immutable_list([self.create_arg(x) for x in a])
+        if isinstance(a, dict):
+            return immutable_dict({k: self.create_arg(v) for k, v in a.items()})
+        if isinstance(a, slice):
+            return slice(*[self.create_arg(x) for x in (a.start, a.stop, a.step)])
+        return self._argument(a)
 
     def _argument(self, a: Any) -> Any:
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, range):
             return range(*[self.create_arg(v) for v in (a.start, a.stop, a.step)])
-        if isinstance(a, (*PLAIN, Node)) or callable(a):
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, (*PLAIN, Node, enum.Enum)) or callable(a):
             return a
+        if dataclasses.is_dataclass(a):
+            fields = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
@@ -62,11 +82,70 @@ class TracerBase:
     def iter(self, obj: Proxy) -> Iterator[Any]:
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
-            "**kwargs function argument"
+            "**kwargs function argument. Unpack it to names (a, b = x), index it in a loop over a known range, or let the "
+            "function that goes through it be one node, by torch.fx.wrap"
         )
 
     def keys(self, obj: Proxy) -> Any:
         return Attribute(obj, "keys")()
+
+
+@has_side_effect
+def assert_fn(x: Any) -> None:
+    """What an assert statement becomes where a tracer traces those."""
+    assert x, "Assertion failed"
+
+
+def _instructions(frame: FrameType) -> list[dis.Instruction]:
+    """The instruction that a frame is at, and those after it."""
+    return [i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti]
+
+
+def _asserts(frame: FrameType) -> bool:
+    """Whether a frame tests the condition of an assert statement."""
+    names = [i.opname for i in _instructions(frame)]
+    at = 1 if names[0] in ("TO_BOOL", "COMPARE_OP") else 0  # Python 3.13 asks before it jumps
+    jump, after = names[at : at + 2]
+    return jump in ("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE") and after in (
+        "LOAD_ASSERTION_ERROR",
+        "LOAD_COMMON_CONSTANT",
+    )
+
+
+OWN = ("out", "axis", "axes", "keepdims")  # arguments by name only that PyTorch does not have
+PYTORCHS = {  # where tapegrad's differs from PyTorch's
+    "torch.functional.split": lambda tensor, split_size_or_sections, dim=0: None,
+    "torch.functional.norm": lambda input, p="fro", dim=None, keepdim=False, out=None, dtype=None: None,
+}
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """The signature of a function that PyTorch writes in Python; its graphs have all arguments of those."""
+    name = qualified_name(function)
+    if name.startswith(("torch.nn.functional.", "torch.functional.")):
+        return inspect.signature(PYTORCHS.get(name, function))
+    return None
+
+
+def _spelt(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of a call as PyTorch's graphs have them: what has a default by name, though it was not given."""
+    signature = _signature(function)
+    if signature is None:
+        return args, kwargs
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # NumPy's names of arguments
+        return args, kwargs
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    for p in signature.parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            given.extend(bound.get(p.name, ()))
+        elif p.name in bound and p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
+            given.append(bound[p.name])
+        elif p.name in bound or p.kind is not p.KEYWORD_ONLY or p.name not in OWN:
+            named[p.name] = bound.get(p.name, p.default)
+    return tuple(given), named
 
 
 class GraphAppendingTracer(TracerBase):
@@ -96,9 +175,15 @@ class Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
+        at, *_ = _instructions(sys._getframe(1))
+        if at.opname == "UNPACK_SEQUENCE":  # as many as there are names
+            return iter([self[i] for i in range(at.arg or 0)])  # type: ignore[index]
         return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
+        if self.tracer.trace_asserts and _asserts(sys._getframe(1)):
+            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
+            return True
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
@@ -123,6 +208,7 @@ class Proxy:
         if is_tensor_method_or_property(orig_method):
             name = getattr(getattr(orig_method, "__self__", None), "__name__", None) or orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
+        args, kwargs = _spelt(orig_method, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
 
