@@ -44,6 +44,7 @@ NAMESPACES = (
 )  # fmt: skip
 ELSEWHERE = {  # classes that are, for the program, the ones PyTorch has under another name
     ("torch.optim.lr_scheduler", "_LRScheduler"),
+    ("torch.nn.parameter", "UninitializedTensorMixin"),
 }
 
 

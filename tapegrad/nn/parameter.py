@@ -37,7 +37,7 @@ class Buffer(metaclass=BufferType):
         return t
 
 
-class UninitializedTensorMixin:
+class Uninitialized:
     """Base of uninitialised parameters and buffers: they have a dtype and a device, and can only be materialised.
 
     Attributes:
@@ -116,7 +116,7 @@ def unshaped(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
     return t
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(Uninitialized, Parameter):
     """A parameter whose shape is not known yet.
 
     Args:
@@ -131,7 +131,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return unshaped(cls, requires_grad, device, dtype)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(Uninitialized, Tensor):
     """A buffer whose shape is not known yet; arguments as for UninitializedParameter, and `persistent`."""
 
     cls_to_become = Tensor
@@ -157,7 +157,7 @@ def way_back(t: Any) -> Callable[[], None]:
 
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
-    return isinstance(param, UninitializedTensorMixin)
+    return isinstance(param, Uninitialized)
 
 
 def __dir__() -> list[str]:
