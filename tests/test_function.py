@@ -1904,3 +1904,40 @@ def test_grad_refuses_an_input_for_which_backward_gives_none(create_graph):
     assert values(*grad(Second.apply(x, w).sum(), [x, w], allow_unused=True)) == [None, [2.0]]
     assert values(*grad(Second.apply(x, w).sum(), [x, w], materialize_grads=True)) == [[0.0], [2.0]]
     assert values(*grad(Second.apply(x, w).sum() + x.sum(), [x, w])) == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("kept", ["input", "output", "intermediate"])
+def test_a_second_pass_runs_a_backward_that_does_not_read_what_was_saved(kept):
+    class Saves(Function):
+        @staticmethod
+        def forward(ctx, x, reads):
+            ctx.reads = reads
+            y, middle = x * 2.0, x + 1.0
+            ctx.save_for_backward({"input": x, "output": y, "intermediate": middle}[kept])
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return (g * ctx.saved_tensors[0] if ctx.reads else g * 2.0), None
+
+    x = leaf(1.0)
+    y = Saves.apply(Saves.apply(x, False), False)
+    seen = []
+    y.register_hook(seen.append)
+    for n in (1, 2, 3):
+        y.sum().backward()
+        assert x.grad.tolist() == [4.0 * n] and len(seen) == n
+    for read in (lambda: y.grad_fn.saved_tensors, lambda: grad(Saves.apply(y, True).sum() + once.sum(), x)):
+        once = Saves.apply(x, True)
+        once.sum().backward()
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            read()
+
+
+def test_a_pass_lets_go_of_what_a_function_saved_though_its_backward_can_run_again():
+    x = tg.ones(100_000, requires_grad=True)
+    y = Second.apply(x * 1.0, x)
+    held = weakref.ref(y.grad_fn.saved_tensors[0]._d)
+    y.sum().backward()
+    gc.collect()
+    assert held() is None

@@ -142,9 +142,9 @@ class FunctionCtx:
 
     def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
         if where is None or type(where) is Output:
-            return where if where is None else outputs[where]
+            return where if where is None else self._unless_released(outputs[where])
         position, slot = where
-        t = arguments[position]
+        t = self._unless_released(arguments[position])
         if slot and not t._s:
             t = relabelled(t, slot)
         leaf = leaf_of(t._s) if t._s < 0 else None
@@ -154,7 +154,13 @@ class FunctionCtx:
         if name not in self._held:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         outputs = self._parts()[1]
-        return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
+        return mapped(lambda v: self._unless_released(outputs[v]) if type(v) is Output else v, self._held[name])
+
+    def _unless_released(self, t: Any) -> Any:
+        """A part of the entry, which it keeps until a pass releases it."""
+        if not isinstance(t, Box):
+            raise errors.second_backward(type(self).__name__)
+        return t
 
     def _parts(self) -> Parts:
         """Arguments and outputs of the entry as tensors, those that it keeps."""

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
 from ..core import alias, inplace
-from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
+from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, stub, with_saved
 from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
-from ..core.op import GENERAL, TABLE, Op
+from ..core.op import EMPTIED, GENERAL, PACKED, TABLE, Op
 from ..core.protocols import facade
 from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
 from ..core.slot_hooks import SlotHooks
@@ -432,6 +432,8 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     for k, (i, t, meta) in enumerate(zip(ctx._places, g, ctx._out, strict=True)):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and k not in unfilled else t
     if (ctx._made or ctx._hides) and is_recording():
+        for t in parts[0][: len(ctx._in)]:  # from which forward runs again
+            ctx._unless_released(t)
         result = with_kept(ctx, parts, given)
         if ctx._hides:
             zero = Hidden.apply(ctx, *parts[0][: len(ctx._in)])
@@ -653,6 +655,17 @@ FUNCTION.call = run
 FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass
 
 
+def emptied(entry: Any) -> Any:
+    """What a pass leaves of an entry: `backward` can run again, but not read what was saved."""
+    (ctx,) = params_of(entry)
+    if not ctx._forward_cls._runs_again:
+        return stub(entry, inputs_of(entry))
+    return with_saved(entry, FREE.id + GENERAL, (None,) * len(inputs_of(entry)), (None,) * len(results_of(entry)))
+
+
+EMPTIED.update(dict.fromkeys((FUNCTION.id + GENERAL, FUNCTION.id + GENERAL + PACKED), emptied))
+
+
 # ----------------------------------------------------------------------------------------------------------- the classes
 
 
@@ -691,6 +704,7 @@ class Function:
     _context_cls: type[FunctionCtx]
     _backward_cls: type[FunctionNode]
     _finds_kept = True  # whether what forward keeps is to be connected where backward is differentiated
+    _runs_again = True  # whether a second pass may run backward, as long as that does not read what was saved
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -76,7 +76,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     """
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, True)
-    old = getattr(t, "_g", None)
+    old: Any = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.outer_gradient(g)

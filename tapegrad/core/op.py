@@ -262,6 +262,7 @@ def node_name(display: str | Callable[[Recorded], str]) -> str | Callable[[Recor
 TABLE: dict[str, Op] = {}
 GENERAL, GENERAL_HALF, SCALAR, PACKED = 1, 2, 3, 4
 BY_ID: list[Op] = []  # an entry's number to its op; see `number`
+EMPTIED: dict[int, Callable[[Any], Any]] = {}  # by number: what remains of an entry whose rule may not read what it saved
 
 
 def enter(op: Op) -> None:

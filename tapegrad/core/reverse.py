@@ -22,7 +22,7 @@ from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_op
 from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
-from .op import BY_ID, TABLE
+from .op import BY_ID, EMPTIED, TABLE
 from .plain_pass import Pass, second_backward
 from .plain_pass import reach as reach
 from .protocols import levels
@@ -71,8 +71,7 @@ class BackwardPass(Pass):
         released: list[int] = []
         super().__init__(roots, current_tape(), floor, None if inputs is None else released)
         self.inputs, self.record, self.retain = inputs, record, retain
-        self.drop_unreferenced, self.runs_inputs = drop_unreferenced, runs_inputs
-        self.required = required or []
+        self.drop_unreferenced, self.runs_inputs, self.required = drop_unreferenced, runs_inputs, required or []
         if inputs is None:
             self.order = sorted(self.found, reverse=True)
         else:
@@ -226,6 +225,8 @@ class BackwardPass(Pass):
                         drop_slot_hooks(home, s)
                     elif self.drop_unreferenced:
                         continue
+                    elif number in EMPTIED:
+                        home[s] = EMPTIED[number](e)
                     elif number >= 0 and not BY_ID[number].saves_nothing:
                         home[s] = consumed[s] = stub(e, inputs_of(e))
                         drop_slot_hooks(home, s)

@@ -38,7 +38,7 @@ def overlaps(t: Any) -> bool:
         shown = np.asarray(a.store.root)
         for op, params in a.chain:
             shown = op.forward(shown, *params)
-    return arrays.overlaps(shown)  # type: ignore[no-any-return]
+    return arrays.overlaps(shown)
 
 
 def count_write(t: Any) -> None:
