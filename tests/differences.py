@@ -194,6 +194,23 @@ ROWS = [
      "True", "False"),
     ("an overwritten value passes no gradient on",
      "w = L.ones(1, requires_grad=True); y = w * 1; y.zero_(); y.sum().backward(); print(w.grad)", "None", "tensor([0.])"),
+    ("hooks of a value that fill_(), zero_() or copy_() of a constant overwrote are not called",
+     "seen = []\n"
+     "for write in (lambda y: y.fill_(3.), lambda y: y.zero_(), lambda y: y.copy_(L.ones(2))):\n"
+     "    y = L.ones(2, requires_grad=True) * 2; y.register_hook(lambda g: seen.append(g.tolist())); write(y).sum().backward()\n"
+     "print(seen)",
+     "[]", "[[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]"),
+    ("hooks of an input for which an autograd.Function returns None are not called",
+     "class F(L.autograd.Function):\n"
+     "    @staticmethod\n"
+     "    def forward(ctx, x): return x * 2\n"
+     "    @staticmethod\n"
+     "    def backward(ctx, g): return None\n"
+     "y = L.ones(2, requires_grad=True) * 1; seen = []; y.register_hook(seen.append); F.apply(y).sum().backward(); print(seen)",
+     "[]", "[None]"),
+    ("a view taken before requires_grad_() of its base is differentiated",
+     "a = L.ones(2); v = a[:1]; a.requires_grad_(); (v * 2).sum().backward(); print(v.is_leaf, a.grad is None)",
+     "False False", "True True"),
     ("a second derivative that is 0 where PyTorch leaves it undefined is 0",
      "x = L.ones(1, 1, 2, requires_grad=True); b = L.ones(1, requires_grad=True)\n"
      "y = L.nn.functional.conv1d(x, L.ones(1, 1, 2, requires_grad=True), b)\n"
@@ -290,6 +307,14 @@ ROWS = [
      "print(L.arange(3.).gather(0, L.tensor([-1])).tolist())", "[2.0]", "RuntimeError: index -1 is out of bounds for dimension 0"),
     ("requesting an unavailable device raises RuntimeError",
      "L.ones(1).cuda()", "RuntimeError: no cuda device is available", "AssertionError: Torch not compiled with CUDA enabled"),
+    ("what an autograd.Function returns is no view, even if forward gave an input or a view of it",
+     "class F(L.autograd.Function):\n"
+     "    @staticmethod\n"
+     "    def forward(ctx, x): return x[:1], x\n"
+     "    @staticmethod\n"
+     "    def backward(ctx, g, h): return h\n"
+     "print([y._is_view() for y in F.apply(L.ones(2, requires_grad=True) * 1)])",
+     "[False, False]", "[True, True]"),
     ("outputs of an autograd.Function may be written in place, even if they are inputs",
      "class F(L.autograd.Function):\n"
      "    @staticmethod\n"
