@@ -788,6 +788,27 @@ def test_a_tensor_that_becomes_its_own_view(turn):
     assert jvp(whole, (x[0, 0],), (x[0, 1],))[1].item() == pytest.approx((72.0 * x[0, 0] * x[0, 1]).sum().item())
 
 
+@pytest.mark.parametrize("turn", [lambda t: t.t_(), lambda t: t.unsqueeze_(0), lambda t: t.t_().unsqueeze_(1)])
+def test_views_keep_what_they_show_of_a_tensor_that_becomes_its_own_view(turn):
+    def f(x):
+        y = x * 2.0
+        row, all_of_it = y[:1], y[:]
+        corner = row[0, 0]
+        turn(all_of_it)
+        turn(y)
+        all_of_it.add_(1.0)
+        row.mul_(3.0)
+        return (row * row).sum() + y.sum() * corner
+
+    x = tg.arange(6.0, dtype=tg.float64).reshape(2, 3)
+    expected, slope = (9.0 + 81.0 + 225.0) + 54.0 * 3.0, tg.autograd.grad(f(leaf := x.clone().requires_grad_()), leaf)[0]
+    assert f(x).item() == expected and slope[1].tolist() == [6.0] * 3
+    assert vmap(f)(tg.stack([x, x])).tolist() == [expected] * 2
+    value, derivative = jvp(f, (x,), (x,))
+    assert value.item() == expected and derivative.item() == (slope * x).sum().item()
+    assert grad(f)(x).tolist() == slope.tolist() and vmap(grad(f))(tg.stack([x, x]))[1].tolist() == slope.tolist()
+
+
 def test_a_tensor_that_becomes_a_view_of_its_own_view():
     x = tg.arange(12.0).reshape(2, 2, 3)
     assert (

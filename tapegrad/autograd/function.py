@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
 from ..core import alias, inplace
-from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, with_saved
+from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, stub, with_saved
 from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.modes import no_grad
@@ -657,6 +657,9 @@ FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, wh
 
 def emptied(entry: Any) -> Any:
     """What a pass leaves of an entry: `backward` can run again, but not read what was saved."""
+    (ctx,) = params_of(entry)
+    if not ctx._forward_cls._runs_again:
+        return stub(entry, inputs_of(entry))
     return with_saved(entry, FREE.id + GENERAL, (None,) * len(inputs_of(entry)), (None,) * len(results_of(entry)))
 
 
@@ -701,6 +704,7 @@ class Function:
     _context_cls: type[FunctionCtx]
     _backward_cls: type[FunctionNode]
     _finds_kept = True  # whether what forward keeps is to be connected where backward is differentiated
+    _runs_again = True  # whether a second pass may run backward, as long as that does not read what was saved
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -124,6 +124,7 @@ class CompiledFunction(Function):
     """The entry of a compiled call on the caller's tape."""
 
     _finds_kept = False
+    _runs_again = False  # the residuals go when a pass has used them
 
     @staticmethod
     def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:

@@ -291,6 +291,7 @@ def promote_in_place(t: Any, level: Level, write: bool) -> None:
     up = level.wrap(relabelled(t, t._s), None)
     if type(t._st) is LevelState:
         up._st.base = t._st.base
+        VIEWS[id(t)] = t
     t._d, t._s, t._st = up._d, 0, up._st
 
 
@@ -407,12 +408,26 @@ def saved_operand(t: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------- views and writes
 
 
+VIEWS: weakref.WeakValueDictionary[int, Box] = weakref.WeakValueDictionary()  # by id: tensors that look at others
+
+
 def view(t: Any, op: Any, params: tuple[Any, ...]) -> Any:
     """The result of a view op: a write into it goes to t as well, and a later write into t shows in it."""
     out = op.call(t, *params)
     if type(out._st) is LevelState:
         out._st.base = t, op, params, t._st
+        VIEWS[id(out)] = out
     return out
+
+
+def look_at(was: Any, t: Any) -> None:
+    """Have the views of t, which is turned into one of them, look at what it was."""
+    for ref in VIEWS.valuerefs():
+        view = ref()
+        base = getattr(getattr(view, "_st", None), "base", None)
+        if base is not None and base[0] is t:
+            view._st.base = (was, *base[1:])  # type: ignore[union-attr]
+    VIEWS[id(was)], VIEWS[id(t)] = was, t
 
 
 def refresh(t: Any) -> None:

@@ -15,6 +15,7 @@ from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..functions.inplace import count_write, overlaps
 from ..functions.shared_views import layers, of_block
+from ..levels.level import look_at
 
 
 def version(t: Any) -> int:
@@ -89,7 +90,7 @@ def become(t: Any, v: Any, name: str) -> Any:
         if looked_at[0] is t:  # views at a level: t is to look at what it was, not at itself
             was = box(t._d, t._s)
             was._st = t._st
-            st.base = (was, *looked_at[1:])
+            look_at(was, t)
             break
         st = looked_at[0]._st
     t._d, t._s, t._st = v._d, v._s, v._st
