@@ -136,6 +136,8 @@ def test_infinite_cotangents_of_an_extreme_reach_what_was_chosen_alone(name):
         (g,) = tg.autograd.grad(getattr(x, name)() ** 3, x, create_graph=True)
         (h,) = tg.autograd.grad(g.sum(), x)
         np.testing.assert_allclose(h, 6 * np.array(shares) / sum(shares))
+        tangent = tg.tensor([float(s) if s else math.inf for s in shares], dtype=tg.float64)
+        assert tg.func.jvp(getattr(tg, name), (x.detach(),), (tangent,))[1] == 1.0
     y = tg.tensor([3.0, math.nan, 1.0], requires_grad=True)
     (getattr(y, name)() * math.inf).backward()
     assert y.grad.tolist() == ([0.0, 0.0, math.inf] if name == "nanmedian" else [0.0, math.inf, 0.0])

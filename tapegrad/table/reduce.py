@@ -271,7 +271,7 @@ def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> A
 
 
 def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
-    return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
+    return xp.sum(xp.strong_mul(xp.tie_share(x, ans, dims, keepdim), ts[0]), dims, keepdim)
 
 
 _amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", constant_in="", saves="x ans",
