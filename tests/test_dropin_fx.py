@@ -94,6 +94,9 @@ def test_concrete_arguments_stay_inputs_and_are_asserted(torch):
     with pytest.raises(AssertionError, match="mask has been specialized to have value None"):
         none(3, 4)
     assert torch.fx.symbolic_trace(lambda x, y: x * y, concrete_args=(torch.fx.PH, 3))(4, 3) == 12
+    marked = torch.fx._symbolic_trace.PHWithMeta(ph_key="first")
+    nodes = torch.fx.symbolic_trace(lambda x: -x, concrete_args={"x": marked}).graph.find_nodes(op="placeholder")
+    assert [n.ph_key for n in nodes] == ["first"]
     with pytest.raises(RuntimeError, match="Tracing expected 2 arguments but got 1 concrete arguments"):
         torch.fx.symbolic_trace(lambda x, y: x * y, concrete_args=(3,))
     with pytest.warns(UserWarning, match="y is specialised"):
@@ -315,6 +318,7 @@ def test_a_module_that_replaces_brings_its_submodules(torch):
     (match,) = torch.fx.replace_pattern(traced, trace(Old()), trace(New()))
     assert match.anchor.target == "act" and [n for n, _ in traced.named_modules()] == ["", "act2"]
     assert traced(torch.zeros(2)).tolist() == [0.0, 0.0]
+    assert traced.delete_submodule("act2") and not traced.delete_submodule("act2") and not traced.delete_submodule("a.b")
 
 
 def test_replacements_that_do_not_fit_are_refused(torch):

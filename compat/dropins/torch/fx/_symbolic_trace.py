@@ -34,6 +34,13 @@ class PHBase:
 PH = PHBase()
 
 
+class PHWithMeta(PHBase):
+    """One whose attributes the node of the input gets."""
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
+
+
 @has_side_effect
 def _assert_is_none(value: Any, message: str) -> None:
     assert value is None, message
@@ -166,6 +173,7 @@ class Tracer(TracerBase):
             made = self.create_proxy("placeholder", f"{p.name}_{number}", default, {})
             wrong = f"{p.name} has been specialized to have value {x} but got another value"
             if isinstance(x, PHBase):
+                vars(made.node).update(vars(x))
                 return made
             if x is None:
                 self.create_proxy("call_function", _assert_is_none, (made, wrong), {})

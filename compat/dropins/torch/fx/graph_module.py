@@ -107,14 +107,21 @@ class GraphModule(torch.nn.Module):
         _take({target: m}, self, target)
         return True
 
+    def delete_submodule(self, target: str) -> bool:
+        """Remove a module by its dotted name; whether there was one."""
+        *path, last = target.split(".")
+        try:
+            parent = operator.attrgetter(".".join(path))(self) if path else self
+        except AttributeError:
+            return False
+        return parent._modules.pop(last, None) is not None
+
     def delete_all_unused_submodules(self) -> None:
         """Remove the modules that the graph does not call and that hold none of those."""
         used = [n.target for n in self._graph.nodes if n.op in ("call_module", "get_attr")]
         for name, _ in list(self.named_modules()):
             if name and not any(u == name or u.startswith(f"{name}.") or name.startswith(f"{u}.") for u in used):
-                *path, last = name.split(".")
-                parent = operator.attrgetter(".".join(path))(self) if path else self
-                parent._modules.pop(last, None)
+                self.delete_submodule(name)
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write a package whose class module_name does what the module does: its code, its state and its submodules."""
