@@ -11,7 +11,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 def targets(page):
-    return [(page.parent / t).resolve() for t in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [(page.parent / t).resolve() for t in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

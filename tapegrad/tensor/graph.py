@@ -373,6 +373,9 @@ class RemovableHandle:
         self.remove()
 
 
+Handle = RemovableHandle  # its name in pickles of 0.1.0
+
+
 def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> RemovableHandle:
     """Add a hook; `marks` are tables in which its key stands for as long as it does among the hooks."""
     handle = RemovableHandle(hooks, extra_dict=marks)
