@@ -1941,3 +1941,20 @@ def test_a_pass_lets_go_of_what_a_function_saved_though_its_backward_can_run_aga
     y.sum().backward()
     gc.collect()
     assert held() is None
+
+
+def test_an_input_that_forward_returns_twice_has_two_gradients():
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x, y
+
+        @staticmethod
+        def backward(ctx, g, h):
+            seen.append((g.tolist(), h.tolist()))
+            return g, h
+
+    x, seen = leaf(2.0), []
+    a, b = Both.apply(x, x)
+    (a * 3 + b * 4).sum().backward()
+    assert a is not b and seen == [([3.0], [4.0])] and x.grad.tolist() == [7.0]

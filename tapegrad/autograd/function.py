@@ -146,8 +146,9 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     ctx, tensors = call.ctx, call.own(tensors)
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
-    for i, y in enumerate(results):  # a tensor that forward returns twice
-        boxes[i] = boxes[among(y, results)]
+    for i, y in enumerate(results):  # a tensor that forward made and returns twice; of an input each is a view of its own
+        if among(y, tensors) < 0:
+            boxes[i] = boxes[among(y, results)]
     if tape is not None:
         written = [boxes[i] for i in ctx._dirty]
         if written:
