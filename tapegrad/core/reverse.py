@@ -116,9 +116,6 @@ class BackwardPass(Pass):
         warnings = arrays.silence()
         try:
             if watched:
-                if self.required:
-                    touched = {a for e in self.found.values() for a in inputs_of(e)}
-                    self._check_used(touched | {s for s, _ in self.roots})
                 slot_hooks = self._slot_hooks() if self.record and self.retain else None
                 result = self._guarded(guarded)
                 self._check_used(result)
