@@ -23,7 +23,7 @@ KNOWN = {
     },
     "refused": {
         "shapes are checked although there are no elements": """
-            cholesky linalg.matrix_rank:hermitian linalg.pinv:hermitian linalg.tensorsolve roll cat index_add svd_lowrank
+            cholesky linalg.matrix_rank:hermitian linalg.pinv:hermitian linalg.tensorsolve roll index_add svd_lowrank
             nn.functional.linear_cross_entropy:chunked nn.functional.linear_cross_entropy:chunked_none
             nn.functional.scaled_dot_product_attention
         """,
