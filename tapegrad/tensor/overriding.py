@@ -172,7 +172,7 @@ def _ask_in_layers() -> None:
         for own, value in list(vars(module).items()) if name.startswith(f"{PACKAGE}.nn.") else ():
             if isinstance(value, types.FunctionType) and value in PUBLIC:
                 replace(module, own, PUBLIC[value])
-            elif isinstance(value, type) and value.__module__ == name:
+            elif isinstance(value, type):
                 for kept, function in list(vars(value).items()):
                     if isinstance(function, staticmethod) and function.__func__ in PUBLIC:
                         replace(value, kept, staticmethod(PUBLIC[function.__func__]))
