@@ -1228,7 +1228,7 @@ def marks(name):
     return [pytest.mark.exhaustive] if repeated or name.split("-")[0] in LONG else []
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PROGRAMS])
 def test_compiled_equals_eager(name):
     build, dtype, steps, traces, quick = PROGRAMS[name]

@@ -362,6 +362,7 @@ def train(device, make, settings):
     return [loss.item() for loss in losses], [t.detach().cpu().numpy() for t in model.state_dict().values()]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("make", "settings"), OPTIMIZERS, ids=lambda v: getattr(v, "__name__", None))
 def test_training_is_the_same(make, settings):
     (got, state), (want, wanted) = train("jax", make, settings), train("cpu", make, settings)

@@ -635,6 +635,7 @@ ROWS = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("case", ROWS)
 @pytest.mark.parametrize("dtype", SCATTER)
 def test_add_at_rows(case, dtype):

@@ -212,6 +212,7 @@ LEAF = "tg.ones(100, 1000, requires_grad=True)"
 glibc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
 
 
+@pytest.mark.every(2)
 @glibc
 @pytest.mark.parametrize("first", [RECORDED, LEAF])
 def test_freed_memory_is_kept_from_the_first_large_array_on(first):

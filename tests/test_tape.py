@@ -85,6 +85,7 @@ def test_sweeps_are_amortised(monkeypatch):
         assert len(tape) < 2 * live + 1000
 
 
+@pytest.mark.every(2)
 def test_deep_chain_records_replays_and_dies_without_recursion(entries):
     x = leaf(1.0)
     y = x
