@@ -1,10 +1,11 @@
 """Checks that every test restores the library's state: modes, default dtype, operations, and a tape that can be emptied.
 
-`--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
-`exhaustive` (a law's second dtype, an order that another test has) are deselected, of tests marked `every(n)` one in n
-runs, and tests that take the fixture `exhaustive` run on one sample of each record. Laws on NumPy still meet every record,
-but those of Taylor mode and the forward Laplacian, which meet every third; compiled, or on a device of JAX, a part of them.
-Programs are then compiled without most of XLA's optimizations, which take longer than the tests themselves.
+`--all` runs every test. Without it, what repeats a law over every record is thinned out: tests marked `exhaustive` (a law's
+second dtype, an order that another test has) are deselected, of tests marked `every(n)` one in n runs, and tests that take
+the fixture `exhaustive` run on one sample of each record. Laws on NumPy still meet every record, but those of Taylor mode
+and the forward Laplacian, which meet every third; compiled, or on a device of JAX, a part of them. Programs are then
+compiled without most of XLA's optimizations, which take longer than the tests themselves. `--rest`, for .ci/run, runs what
+a run without `--all` leaves out, and compiled programs again.
 """
 
 import collections
@@ -21,10 +22,15 @@ from tapegrad.tensor import overriding
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="also the repetitions of laws over every record: dtypes, samples")
+    parser.addoption("--rest", action="store_true", help="what --all runs otherwise or in addition")
+
+
+def runs_repetitions(config):
+    return config.getoption("--all") or config.getoption("--rest")
 
 
 def pytest_configure(config):
-    if not config.getoption("--all"):
+    if not runs_repetitions(config):
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # before JAX is imported, and in processes of tests
 
 
@@ -32,12 +38,13 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--all"):
         return
     seen = collections.Counter()
-    chosen, repeated = [], []
-    for item in items:
-        (chosen if is_chosen(item, seen) else repeated).append(item)
-    if repeated:
-        config.hook.pytest_deselected(items=repeated)
-        items[:] = chosen
+    chosen = {item for item in items if is_chosen(item, seen)}
+    if config.getoption("--rest"):
+        again = {i for i in chosen if "exhaustive" in i.fixturenames or i.path.name.startswith("test_compile")}
+        chosen = {*items} - chosen | again
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
 
 
 def is_chosen(item, seen):
@@ -53,14 +60,14 @@ def is_chosen(item, seen):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if not config.getoption("--all"):
+    if not runs_repetitions(config):
         terminalreporter.write_line("laws over every record in one dtype and order, some on one sample: --all runs the rest")
 
 
 @pytest.fixture(scope="session")
 def exhaustive(pytestconfig):
     """Whether laws over every record run on all samples."""
-    return pytestconfig.getoption("--all")
+    return runs_repetitions(pytestconfig)
 
 
 @pytest.fixture(autouse=True)
