@@ -125,6 +125,7 @@ CHANGES = {
 }  # fmt: skip
 # What else a module changes, while it is imported, of what it imports: each hides a call that then runs upwards.
 KNOWN_SLOTS: dict[str, dict[str, str]] = {
+    "autograd/function.py": {"EMPTIED.update": "what a pass leaves of the entries of its own record, which it defines here"},
     "jit/__init__.py": {"Module.compile": "a method of modules that needs the compiler, which is above nn"},
     "kernels/devices.py": {"device._resolve": "what an index of a device means, JAX knows"},
     "numpy/__init__.py": {"use_namespace": "NumPy's protocol: the namespace that a tensor names to array libraries"},
