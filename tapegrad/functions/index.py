@@ -190,8 +190,10 @@ def getitem(x: Any, index: Any, as_numpy: bool = False) -> Any:
 
 def numbers_apart(key: Index) -> tuple[Index, Index] | None:
     """The numbers of an index, which PyTorch applies first, and what is left; None if NumPy's result is the same."""
+    if len(key) < 3 or not any([_is_number(i) for i in key]):
+        return None
     taken = [k for k, i in enumerate(key) if isinstance(i, int | np.ndarray | Box)]
-    if len(taken) > taken[-1] - taken[0] or not any([_is_number(i) for i in key]):
+    if len(taken) > taken[-1] - taken[0]:
         return None
     of_dims = [i for i in key if i is not None and not _is_flag(i)]
     numbers = [i if i is Ellipsis or _is_number(i) else slice(None) for i in of_dims]
