@@ -26,7 +26,7 @@ class Statistics:
     """Counts of all compiled functions of the process."""
 
     def __init__(self) -> None:
-        self.traces = self.programs = self.calls = self.eager_calls = 0
+        self.traces = self.programs = self.calls = self.verified_calls = self.eager_calls = 0
         self.trace_seconds = self.lower_seconds = self.compile_seconds = 0.0
 
 
@@ -34,7 +34,7 @@ STATISTICS = Statistics()
 
 
 def stats() -> dict[str, float]:
-    """Counts since the process began: traces, programs, calls of programs and eager calls, and seconds of each stage."""
+    """Counts since the process began: traces, programs, calls of programs, of these verified, eager calls; seconds."""
     return dict(vars(STATISTICS))
 
 
@@ -47,6 +47,7 @@ class Options(TypedDict, total=False):
     debug_nans: bool
     mesh: Any
     shard: Any
+    check: int | None
     dynamic: bool | None
     backend: Any
     mode: str | None
@@ -87,8 +88,8 @@ def with_stats(function: Any) -> Compile:
 @with_stats
 def compile(
     model: Any = None, *, fullgraph: bool = False, static_argnames: Any = (), donate: bool = True, debug_nans: bool = False,
-    mesh: Any = None, shard: Any = None, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,
-    disable: bool = False,
+    mesh: Any = None, shard: Any = None, check: int | None = None, dynamic: Any = None, backend: Any = None,
+    mode: Any = None, options: Any = None, disable: bool = False,
 ) -> Any:  # fmt: skip
     """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
 
@@ -107,17 +108,21 @@ def compile(
         shard: how values are sharded on the mesh: a dict from names of arguments, "return", and captured tensors
             (parameters) to `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizer state follow their
             parameter; everything else is replicated.
+        check: None: a program is used once two calls of the function itself, with other values, have agreed with it; see
+            docs/compile.md. A number n: besides, the function itself runs at every n-th call, and the call raises if its
+            program differs. 0: never. The default is the environment variable TAPEGRAD_COMPILE_CHECK, or None.
         dynamic, backend, mode, options: accepted for PyTorch's programs, without effect.
         disable: return the function or module unchanged.
 
     Raises:
         ImportError: without JAX (`pip install "tapegrad[jax]"`).
-        RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
+        RuntimeError: with fullgraph, for a function that cannot be compiled, names file and line; with check, at the first
+            difference between a program and its function.
         TypeError: for a static argument that cannot be hashed.
     """
     chosen = {
         "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,
-        "mesh": mesh, "shard": shard,
+        "mesh": mesh, "shard": shard, "check": check,
     }  # fmt: skip
     if model is None:
         return functools.partial(compile, disable=disable, **chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import os
 import sys
 import threading
 import time
@@ -22,11 +23,12 @@ from ..nn.module import Module
 from . import STATISTICS, pending
 from .compiled_program import CompiledProgram
 from .explain import explained
-from .inputs import Stale
+from .inputs import Stale, Unverified
 from .keys import leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout
 from .traced_call import TracedCall
+from .verify import Outline, Values, first_difference, wrong_number
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -36,6 +38,7 @@ MOST_PROGRAMS = 8  # programs kept for one specialization
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
 MOST_VALUES = 8  # specializations that differ only in values of arguments that are no arrays
 MOST_SPECIALIZATIONS = 64  # of a function; the oldest is dropped
+CHECK = "TAPEGRAD_COMPILE_CHECK"  # the environment variable for `check`
 MANY_TRACES = 16  # with so many there is a warning
 OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
 NOT_COPIED = frozenset(("specializations", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
@@ -67,9 +70,11 @@ class Compiled(Generic[P, R]):
 
     def __init__(
         self, function: Callable[P, R], *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
-        debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+        debug_nans: bool = False, mesh: Any = None, shard: Any = None, check: int | None = None,
     ) -> None:  # fmt: skip
         self.function = function
+        self.interval = check if check is not None or CHECK not in os.environ else int(os.environ[CHECK])
+        self.asked = False  # for a comparison at this call
         self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
         if shard and mesh is None:
@@ -130,15 +135,49 @@ class Compiled(Generic[P, R]):
             found = program.failed_guard(tensors)
             if found is None:
                 try:
-                    result = program(tensors)
+                    result = program(tensors, self._is_due(program))
                 except Stale as e:
                     found = str(e)
+                except Unverified:
+                    return self._verify(specialization, program, args, kwargs, tensors)
                 else:
                     STATISTICS.calls += 1
                     return result
             reasons.append(found)
         why = reasons[0] if reasons else specialization.why  # that of the latest program
         return self._trace(specialization, args, kwargs, tensors, why)
+
+    def _is_due(self, program: CompiledProgram) -> bool:
+        """Whether the function itself is to run next to the program."""
+        interval = self.interval
+        if interval is None:
+            return self.asked or not program.verified
+        return self.asked or (interval > 0 and (not program.verified or program.calls % interval == 0))
+
+    def check(self, *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Call the function itself, run its program on copies next to it, and print the first difference.
+
+        Returns:
+            Whether they agree: results, written state, gradients and side effects; floats within the tolerance that
+            docs/compile.md states. False also for a function that runs eagerly, and says why.
+        """
+        with self.lock:
+            tensors, key = self._key(args, kwargs)
+            found = None if tensors is None else self.specializations.get(key) or self._specialize(key, args, kwargs)
+            if found is not None and found.eager is None:
+                self.asked = True
+                try:
+                    self._run(found, args, kwargs, tensors)
+                finally:
+                    self.asked = False
+            else:
+                self.function(*args, **kwargs)
+        why = "it is called inside a transform" if found is None else found.eager
+        if why is None and found is not None and not found.programs:
+            why = found.why
+        name = named(self.function)
+        print(f"the program of {name} and the function agree" if why is None else f"{name} runs eagerly: {why}")
+        return why is None
 
     def explain(self, *args: Any, **kwargs: Any) -> None:
         """Call the function and print what its program for such arguments is; without arguments print all there are.
@@ -236,16 +275,35 @@ class Compiled(Generic[P, R]):
 
     def _trace(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
-        began = time.perf_counter()
-        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, self.varying)
+        call = self._traced(args, kwargs, tensors, self.varying)
         STATISTICS.traces += 1
-        STATISTICS.trace_seconds += time.perf_counter() - began
         specialization.history.append(why)
         self.traces += 1
         if self.traces == MANY_TRACES:
             warn(errors.many_traces(named(self.function), MANY_TRACES, why))
+        if self._is_usable(specialization, call):
+            layout = self.layout
+            placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
+            program = CompiledProgram(self, call, placement)
+            STATISTICS.programs += 1
+            STATISTICS.lower_seconds += program.executable.seconds[0]
+            STATISTICS.compile_seconds += program.executable.seconds[1]
+            specialization.programs.insert(0, program)
+            del specialization.programs[MOST_PROGRAMS:]
+            if self.interval != 0:
+                self._agreed(specialization, wrong_number(program, Values(call)))
+        return call.result
+
+    def _traced(self, args: Any, kwargs: Any, tensors: list[Any], varying: Any) -> TracedCall:
+        began = time.perf_counter()
+        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying)
+        STATISTICS.trace_seconds += time.perf_counter() - began
         if self.debug_nans and call.trace.aborted is None:
             call.check_nans()
+        return call
+
+    def _is_usable(self, specialization: Specialization, call: TracedCall) -> bool:
+        """Whether a program can do what a traced call did; with too many that cannot, the function runs eagerly."""
         if call.trace.aborted is not None:
             self._fall_back(specialization, *call.trace.aborted)
         elif call.reason is not None:
@@ -257,15 +315,37 @@ class Compiled(Generic[P, R]):
                 self._refuse(specialization, call.reason)
         else:
             specialization.failures = 0
-            layout = self.layout
-            placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
-            program = CompiledProgram(self, call, placement)
-            STATISTICS.programs += 1
-            STATISTICS.lower_seconds += program.executable.seconds[0]
-            STATISTICS.compile_seconds += program.executable.seconds[1]
-            specialization.programs.insert(0, program)
-            del specialization.programs[MOST_PROGRAMS:]
+            return True
+        return False
+
+    def _verify(self, specialization: Specialization, program: CompiledProgram, args: Any, kwargs: Any, tensors: Any) -> Any:
+        """Call the function, traced, and compare the program with it; see `verify`."""
+        call = self._traced(args, kwargs, tensors, program.given_varying)
+        if not self._is_usable(specialization, call):
+            specialization.programs.remove(program)
+            return call.result
+        what, known = first_difference(program.outline, Outline(call))
+        values = Values(call, known)
+        self._agreed(specialization, what or wrong_number(program, values))
+        program.verified = True
+        STATISTICS.calls += 1
+        STATISTICS.verified_calls += 1
+        program.watch.release(values)
+        program.calls += 1
         return call.result
+
+    def _agreed(self, specialization: Specialization, what: str | None) -> None:
+        """If a program differs from its function the function runs eagerly; with `check` it raises.
+
+        Raises:
+            RuntimeError: with `check` or `fullgraph`.
+        """
+        if what is not None:
+            specialization.programs.clear()
+            reason = f"the program of {named(self.function)} differs from the function: {what}"
+            if self.interval:
+                raise errors.not_traceable(reason)
+            self._refuse(specialization, reason)
 
     def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
         error = errors.trace_aborted(what, place, linecache.getline(*place).strip())

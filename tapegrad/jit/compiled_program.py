@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from ..core import alias, record
@@ -15,11 +16,11 @@ from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
 from ..tensor.graph import RemovableHandle
-from . import lower, nans, pending
+from . import lower, nans, pending, verify
 from .backward import CompiledBackward
 from .explain import names_of
 from .guards import changed, held
-from .inputs import Stale, State, holds, hooks_on, located
+from .inputs import Stale, State, Unverified, holds, hooks_on, located
 from .keys import named
 from .traced_call import Result, TracedCall
 from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
@@ -41,11 +42,16 @@ class CompiledProgram:
         states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
         others: the other inputs besides arguments: settings, NumPy arrays, and at the end random draws.
         calls: how often it has run.
+        numbers: of the executable's inputs: those whose memory is donated, and the others.
+        steady: of those that are not drawn.
+        outline, watch, verified: see `verify`; whether a second call has agreed.
+        given_varying: which settings were inputs when it was traced.
     """
 
     def __init__(self, owner: Any, call: TracedCall, placement: lower.Placement) -> None:
         self.name, self.debug_nans, self.calls = named(owner.function), owner.debug_nans, 0
         self.whole, self.placement = call.trace.program, placement
+        self.verified = False
         self.results, self.spec = call.results, call.spec
         self.backward = CompiledBackward(self, call.backward) if call.backward is not None else None
         self.program = self.whole.pruned(self._wanted(call))
@@ -54,6 +60,10 @@ class CompiledProgram:
         self._set_inputs(owner, call, states)
         self._set_effects(call, states)
         self.names, self.tensor_names = names_of(call), call.reachable.names
+        self.outline, self.watch = verify.Outline(call), verify.Watch()
+        if owner.interval != 0 and not owner.debug_nans:  # which is to leave all as it was
+            self.watch.begin(self.steady, verify.Values(call))
+        self.given_varying = frozenset(owner.varying)
 
     def _set_guards(self, owner: Any, call: TracedCall, states: list[State]) -> None:
         """What has to be as it was while the call was traced; see `failed_guard`."""
@@ -83,9 +93,11 @@ class CompiledProgram:
         self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
         self.draws = [s for s in self.whole.inputs if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
-        donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
-        self.executable = lower.Executable(self.program, donated, kept, self.placement)
+        self.numbers = [s.number for s in self.donated], kept
+        drawn = {s.number for s in self.draws}
+        self.steady = [n for n in itertools.chain(*self.numbers) if n not in drawn]
+        self.executable = lower.Executable(self.program, *self.numbers, self.placement)
         self.run = self.executable.run
         self.where = [self.placement.of(n) for n in self.program.arguments]
 
@@ -160,14 +172,18 @@ class CompiledProgram:
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
-    def __call__(self, tensors: list[Any]) -> Any:
+    def __call__(self, tensors: list[Any], due: bool = False) -> Any:
         """Run the program on the call's arguments; the function's result.
+
+        Args:
+            due: do all but run it.
 
         Raises:
             Stale: if state has other shapes or is gone; nothing has been done then.
+            Unverified: if it is due, or an input has a value that it had in no verified call; nothing has been done then.
         """
         with pending.LOCK:  # no other program is to take, and no thread to look at, what this one gives away
-            owners, donated, kept = self._gather(tensors)
+            owners, donated, kept = self._gather(tensors, due)
             outs, donated, kept = self._run(owners, donated, kept)
             return self._finish(tensors, owners, donated, kept, outs)
 
@@ -184,14 +200,13 @@ class CompiledProgram:
 
     def _finish(self, tensors: list[Any], owners: list[Any], donated: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         if self.debug_nans and any(map(nans.has_nan, outs)):
-            numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
             arrays = [record.asarray(v) for v in (*donated, *kept)]
-            nans.find(self.program, dict(zip(numbers, arrays, strict=True)) | self.program.constants)
+            nans.find(self.program, dict(zip(itertools.chain(*self.numbers), arrays, strict=True)) | self.program.constants)
         del donated
         self.calls += 1
         return self._scatter(tensors, owners, kept, outs)
 
-    def _gather(self, tensors: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _gather(self, tensors: list[Any], due: bool) -> tuple[list[Any], list[Any], list[Any]]:
         owners: list[Any] = []
         donated: list[Any] = []
         kept: list[Any] = []
@@ -218,12 +233,15 @@ class CompiledProgram:
                 kept.append(v)
         if len(set(shared)) < len(shared):
             raise Stale("two tensors share memory now, and did not")
-        if self.draws:
+        watched = due or bool(self.watch.samples)
+        if self.draws or watched:
             for state, v in zip(self.states, (*donated, *kept), strict=True):
                 state.check(v)
         for t, where in zip(tensors, self.where, strict=True):
             arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
         kept.extend([self._read(item) for item in self.others if item.what != DRAWN])
+        if watched and (due or self.watch.changed(self.steady, (*donated, *kept, *arguments))):
+            raise Unverified
         drawn = {item.number: item.read() for item in self.draws}  # last, when all is known to fit
         kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
         kept.extend(arguments)

@@ -15,6 +15,10 @@ class Stale(Exception):
     """A guard fails while inputs are gathered: the message says what has changed."""
 
 
+class Unverified(Exception):
+    """An input has a value with which the program has not been verified."""
+
+
 class State:
     """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
 

@@ -1,0 +1,143 @@
+"""A program is trusted after it agreed with the function at the tracing call and at a call with other values."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import nn, optim
+from tapegrad.jit import verify
+
+pytest.importorskip("jax")
+X = tg.tensor([1.0, 2.0, 3.0])
+
+
+def warned(call, *arguments):
+    """The results of calls, and the text of their only warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = [call(*a) for a in arguments]
+    (warning,) = caught
+    return results, str(warning.message)
+
+
+def leak(t):
+    """A way to read values that traces do not notice, as a fault of tapegrad would be."""
+    return float(t._d)
+
+
+def test_values_that_were_baked_in_are_found_when_they_change():
+    compiled = tg.compile(lambda x, t: x * leak(t))
+    two, three = tg.tensor(2.0), tg.tensor(3.0)
+    compiled(X, two), compiled(X, two)
+    for x in (X, X + 1):  # the other argument may change before
+        assert compiled(x, two).tolist() == (x * 2).tolist()
+    results, message = warned(compiled, (X, three), (X, two), (X, three))
+    assert [r.tolist() for r in results] == [[3.0, 6.0, 9.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]]
+    line = compiled.function.__code__.co_firstlineno
+    assert f"mul() at {__file__}:{line} (compiled = tg.compile(lambda x, t: x * leak(t))) has another operand" in message
+
+
+def test_a_clock_is_found_at_the_second_call():
+    compiled = tg.compile(lambda x: x.double() * time.perf_counter())
+    results, message = warned(compiled, *[(X,)] * 4)
+    assert "mul() at" in message
+    assert len({r[0].item() for r in results}) == 4
+
+
+def test_branches_on_baked_values_are_found():
+    compiled = tg.compile(lambda x: x.sin() if leak(x) > 0 else x + 1)
+    positive, negative = tg.tensor(1.0), tg.tensor(-1.0)
+    results, message = warned(compiled, (positive,), (positive,), (negative,), (positive,))
+    assert [r.item() for r in results] == [np.sin(np.float32(1)), np.sin(np.float32(1)), 0.0, np.sin(np.float32(1))]
+    assert "was sin() and is add()" in message
+
+
+def test_wrong_kernels_are_found_at_the_tracing_call(monkeypatch):
+    run = verify.lower.backend.call
+    wrong = lambda op, *rest: run(op, *rest) * (1.001 if op.name == "cosh" else 1)  # noqa: E731
+    monkeypatch.setattr(verify.lower.backend, "call", wrong)
+    compiled = tg.compile(lambda x: (x.sin().cosh() * 2).sum())
+    results, message = warned(compiled, (X,), (X,))
+    assert results[0].tolist() == results[1].tolist() == pytest.approx((X.sin().cosh() * 2).sum().item(), rel=1e-6)
+    assert "cosh() at" in message
+    assert "gives other numbers" in message
+
+
+def test_rounding_that_grows_is_no_difference():
+    """The sign of a gradient that is nothing but rounding decides Adam's first step."""
+    w = nn.Parameter(tg.tensor([0.1, 0.2, 0.3]))
+    optimizer = optim.Adam([w], lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        (((x + w) - w).exp().sin() - x.exp().sin()).sum().backward()
+        optimizer.step()
+
+    compiled = tg.compile(step, fullgraph=True)
+    for i in range(4):
+        compiled(X / (3 + i))
+
+
+def test_random_draws_state_and_gradients_are_verified():
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+    optimizer = optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    states = []
+    for wrap in (lambda f: f, lambda f: tg.compile(f, fullgraph=True)):
+        tg.manual_seed(0)
+        for p in net.parameters():
+            nn.init.ones_(p)
+        optimizer.state.clear()
+
+        @wrap
+        def step(x):
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        losses = [step(tg.rand(5, 3)).item() for _ in range(5)]
+        states.append([*losses, *net[0].weight.detach().flatten().tolist()])
+    assert states[1] == pytest.approx(states[0], rel=1e-5)
+
+
+def test_check_compares_every_nth_call_and_raises():
+    memory = memoryview(bytearray(8)).cast("d")
+    compiled = tg.compile(lambda x: x * memory[0], check=3)
+    memory[0] = 2.0
+    assert [compiled(X).tolist() for _ in range(2)] == [[2.0, 4.0, 6.0]] * 2
+    memory[0] = 3.0
+    with pytest.raises(RuntimeError, match=r"differs from the function: mul\(\) at .* has another operand"):
+        for _ in range(3):
+            compiled(X)
+
+
+def test_no_check_trusts_the_tracing_call():
+    memory = memoryview(bytearray(8)).cast("d")
+    memory[0] = 2.0
+    compiled = tg.compile(lambda x: x * memory[0], check=0)
+    compiled(X)
+    memory[0] = 3.0
+    assert compiled(X).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_check_of_one_call_prints(capsys):
+    memory = memoryview(bytearray(8)).cast("d")
+    memory[0] = 2.0
+    compiled = tg.compile(lambda x: x * memory[0])
+    assert compiled.check(X)
+    assert compiled.check(X)
+    assert capsys.readouterr().out == "the program of <lambda> and the function agree\n" * 2
+    memory[0] = 3.0
+    with pytest.warns(UserWarning, match="has another operand"):
+        assert not compiled.check(X)
+    assert "runs eagerly: the program of <lambda> differs from the function: mul() at" in capsys.readouterr().out
+
+
+def test_the_environment_variable_sets_check(monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_COMPILE_CHECK", "5")
+    assert tg.compile(lambda x: x).interval == 5
+    assert tg.compile(lambda x: x, check=0).interval == 0
