@@ -15,6 +15,7 @@ import itertools
 import math
 import pickle
 import random
+import subprocess
 import sys
 import threading
 import types
@@ -2190,3 +2191,35 @@ def test_results_of_leaves_made_inside_require_grad():
         y.sum().backward()
         (g,) = tg.autograd.grad(compiled(X)[0].sum(), X.clone().requires_grad_(), allow_unused=True)
         assert g is None
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_updates_by_hand_through_data_compile(kind):
+    def trained(wrap):
+        w = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+        @wrap
+        def step(x):
+            w.grad = None
+            (w * x).sum().backward()
+            if kind == 0:
+                w.data -= 0.1 * w.grad
+            elif kind == 1:
+                w.data = w.data - 0.1 * w.grad
+            elif kind == 2:
+                w.data.sub_(0.1 * w.grad)
+            elif kind == 3:
+                w.data.add_(w.grad, alpha=-0.1)
+            else:
+                w.data[0] -= 0.1
+
+        for i in range(5):
+            step(X * i)
+        return w
+
+    assert_same(trained(functools.partial(tg.compile, fullgraph=True)), trained(lambda f: f))
+
+
+def test_compile_leaves_numpys_random_numbers_alone():
+    code = "import numpy as np; np.random.seed(0); import tapegrad as tg; tg.compile(lambda x: x); print(np.random.get_state()[2])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "624\n"

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
+import numpy as np
+
 from .. import errors
 from ..nn.module import HasForward, Module
 
@@ -128,12 +130,15 @@ def compile(
         return functools.partial(compile, disable=disable, **chosen)
     if disable:
         return model
+    drawn = np.random.get_state()
     try:
         from .compiled import Compiled, OptimizedModule
     except ModuleNotFoundError as e:
         if e.name is None or not e.name.startswith("jax"):
             raise
         raise errors.missing_extra("compile", "JAX", "jax") from None
+    finally:
+        np.random.set_state(drawn)  # the import of JAX draws from it
     return (OptimizedModule if isinstance(model, Module) else Compiled)(model, **chosen)
 
 

@@ -51,6 +51,7 @@ class Specialization:
         why: in what its key differs from those before.
         programs: the latest first.
         failures: traces in a row that could not be used.
+        differences: programs that the call after the traced one did not give again.
         changed: what the last of these changed; see `TracedCall`.
         eager: why such calls run eagerly; None.
         history: why there was each trace.
@@ -59,7 +60,7 @@ class Specialization:
     def __init__(self, why: str, eager: str | None = None) -> None:
         self.why = why
         self.programs: list[CompiledProgram] = []
-        self.failures = 0
+        self.failures = self.differences = 0
         self.changed: Any = None
         self.eager = eager
         self.history: list[str] = []
@@ -139,13 +140,15 @@ class Compiled(Generic[P, R]):
                 except Stale as e:
                     found = str(e)
                 except Unverified:
-                    return self._verify(specialization, program, args, kwargs, tensors)
+                    break
                 else:
                     STATISTICS.calls += 1
                     return result
             reasons.append(found)
-        why = reasons[0] if reasons else specialization.why  # that of the latest program
-        return self._trace(specialization, args, kwargs, tensors, why)
+        else:
+            why = reasons[0] if reasons else specialization.why  # that of the latest program
+            return self._trace(specialization, args, kwargs, tensors, why)
+        return self._verify(specialization, program, args, kwargs, tensors)
 
     def _is_due(self, program: CompiledProgram) -> bool:
         """Whether the function itself is to run next to the program."""
@@ -282,17 +285,21 @@ class Compiled(Generic[P, R]):
         if self.traces == MANY_TRACES:
             warn(errors.many_traces(named(self.function), MANY_TRACES, why))
         if self._is_usable(specialization, call):
-            layout = self.layout
-            placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
-            program = CompiledProgram(self, call, placement)
-            STATISTICS.programs += 1
-            STATISTICS.lower_seconds += program.executable.seconds[0]
-            STATISTICS.compile_seconds += program.executable.seconds[1]
-            specialization.programs.insert(0, program)
-            del specialization.programs[MOST_PROGRAMS:]
-            if self.interval != 0:
-                self._agreed(specialization, wrong_number(program, Values(call)))
+            self._add(specialization, call, arguments)
         return call.result
+
+    def _add(self, specialization: Specialization, call: TracedCall, arguments: list[Any]) -> None:
+        """Make the program of a traced call."""
+        layout = self.layout
+        placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
+        program = CompiledProgram(self, call, placement)
+        STATISTICS.programs += 1
+        STATISTICS.lower_seconds += program.executable.seconds[0]
+        STATISTICS.compile_seconds += program.executable.seconds[1]
+        specialization.programs.insert(0, program)
+        del specialization.programs[MOST_PROGRAMS:]
+        if self.interval != 0 and (what := wrong_number(program, Values(call))) is not None:
+            self._differs(specialization, what)
 
     def _traced(self, args: Any, kwargs: Any, tensors: list[Any], varying: Any) -> TracedCall:
         began = time.perf_counter()
@@ -320,32 +327,37 @@ class Compiled(Generic[P, R]):
 
     def _verify(self, specialization: Specialization, program: CompiledProgram, args: Any, kwargs: Any, tensors: Any) -> Any:
         """Call the function, traced, and compare the program with it; see `verify`."""
+        arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         call = self._traced(args, kwargs, tensors, program.given_varying)
+        STATISTICS.calls += 1
+        STATISTICS.verified_calls += 1
+        program.calls += 1
         if not self._is_usable(specialization, call):
             specialization.programs.remove(program)
             return call.result
         what, known = first_difference(program.outline, Outline(call))
-        values = Values(call, known)
-        self._agreed(specialization, what or wrong_number(program, values))
-        program.verified = True
-        STATISTICS.calls += 1
-        STATISTICS.verified_calls += 1
-        program.watch.release(values)
-        program.calls += 1
+        if what is None and (what := wrong_number(program, values := Values(call, known))) is None:
+            program.verified = True
+            program.watch.release(values)
+        elif program.verified or specialization.differences >= MOST_FAILURES:
+            self._differs(specialization, what)
+        else:  # the tracing call may have found things as no later one does
+            specialization.differences += 1
+            specialization.programs.remove(program)
+            self._add(specialization, call, arguments)
         return call.result
 
-    def _agreed(self, specialization: Specialization, what: str | None) -> None:
-        """If a program differs from its function the function runs eagerly; with `check` it raises.
+    def _differs(self, specialization: Specialization, what: str) -> None:
+        """Let the function run eagerly.
 
         Raises:
             RuntimeError: with `check` or `fullgraph`.
         """
-        if what is not None:
-            specialization.programs.clear()
-            reason = f"the program of {named(self.function)} differs from the function: {what}"
-            if self.interval:
-                raise errors.not_traceable(reason)
-            self._refuse(specialization, reason)
+        specialization.programs.clear()
+        reason = f"the program of {named(self.function)} differs from the function: {what}"
+        if self.interval:
+            raise errors.not_traceable(reason)
+        self._refuse(specialization, reason)
 
     def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
         error = errors.trace_aborted(what, place, linecache.getline(*place).strip())

@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync_only
+from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync, sync_only
 from ..core.inplace import lead_through
 from ..core.protocols import arrays, levels
 from ..core.record import box, known, running_trace
@@ -65,12 +65,12 @@ def rebind(t: Any, v: Any) -> None:
         return
     known(t)
     known(v)
-    sync_only(t)
+    (sync_only if running_trace() is None else sync)(t)  # private for a trace, if its views are gone
     a, b = t._st, v._st
+    if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
+        return  # as `t.data -= x` ends
     if type(a) is Alias and (trace := running_trace()) is not None:
         trace.abort("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
-    if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
-        return
     b = alias_of(v)
     hist = Hist(t._s, a.hist.writes if type(a) is Alias else [version(t)])
     t._d = v._d
