@@ -794,6 +794,33 @@ def test_transforms_take_and_give_tensors_alone(torch):
             func.jvp(torch.sin, primals, tangents)
 
 
+def test_errors_of_scripted_modules_are_of_both_classes(torch):
+    class Checked(torch.nn.Module):
+        def forward(self, x, file=None):
+            if file:
+                pathlib.Path(file).read_text()
+            torch._assert(x.ndim == 1, "one dimension")
+            return x[3]
+
+    net = torch.nn.Sequential(torch.jit.script(Checked()))
+    assert net(torch.arange(4.0)).item() == 3.0
+    for module in (net[0], copy.deepcopy(net[0]), net, torch.jit.trace(Checked(), torch.ones(4))):
+        with pytest.raises(torch.jit.Error, match="one dimension") as caught:
+            module(torch.ones(4, 4))
+        assert isinstance(caught.value, AssertionError) and caught.value.__notes__[0].endswith("with float32 (4, 4).")
+        assert caught.traceback[-1].name == "_assert"
+        for args, kind in (((torch.ones(2),), IndexError), ((), TypeError)):
+            with pytest.raises(kind) as caught:
+                module(*args)
+            assert isinstance(caught.value, torch.jit.Error) or (module is net and not args)  # which is not scripted
+    with pytest.raises(FileNotFoundError) as caught:  # has fields that a class of both would not
+        net[0](torch.ones(4), "/absent/file")
+    assert caught.value.filename == "/absent/file"
+    with pytest.raises(AssertionError) as caught:
+        Checked()(torch.ones(4, 4))
+    assert not isinstance(caught.value, torch.jit.Error)
+
+
 def test_compilers_take_functions_by_name(torch):
     def double(x):
         return 2 * x
@@ -1039,3 +1066,66 @@ def test_storages_of_one_type(torch):
     block = torch.ones(2).storage()
     assert isinstance(block, torch.FloatStorage) and not isinstance(block, torch.LongStorage)
     assert type(torch.BoolStorage([True]).clone()) is torch.BoolStorage and torch.is_storage(torch.IntStorage())
+
+
+def test_gradients_of_each_sample_in_grad_sample(torch):
+    call = importlib.import_module("torch.nn.utils._per_sample_grad").call_for_per_sample_grads
+    torch.manual_seed(0)
+    nets = [
+        (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.LayerNorm(4)), torch.randn(2, 3)),
+        (torch.nn.Sequential(torch.nn.Conv1d(4, 2, 2, groups=2), torch.nn.GroupNorm(2, 2)), torch.randn(3, 4, 5)),
+        (torch.nn.InstanceNorm1d(2, affine=True, track_running_stats=True), torch.randn(3, 2, 5)),
+        (torch.nn.Embedding(5, 2), torch.tensor([[0, 0, 3], [4, 0, 1]])),
+    ]
+    for net, x in nets:
+        for reduction in ("sum", "mean"):
+            x = x.detach().requires_grad_() if x.is_floating_point() else x
+            getattr(call(net, loss_reduction=reduction)(x).pow(2), reduction)().backward()
+            assert all(p.grad is None for p in net.parameters())
+            for i in range(len(x)):
+                y = getattr(net(x.detach()[i : i + 1]).pow(2), reduction)()
+                for p, g in zip(net.parameters(), torch.autograd.grad(y, list(net.parameters())), strict=True):
+                    torch.testing.assert_close(p.grad_sample[i], g)
+            if x.is_floating_point():
+                (g,) = torch.autograd.grad(getattr(net(x).pow(2), reduction)(), x)
+                torch.testing.assert_close(x.grad, g)
+            for p in net.parameters():
+                p.grad_sample = None
+    net = torch.nn.Linear(2, 1)
+    net.bias.requires_grad_(False)
+    h = call(net)(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    h.sum().backward()
+    assert net.weight.grad_sample.tolist() == [[[1.0, 2.0]], [[3.0, 4.0]]] and not hasattr(net.bias, "grad_sample")
+    with pytest.raises(RuntimeError, match="clear it before another call"):
+        call(net)
+    with pytest.raises(RuntimeError, match="input batch size of 2 with ExpandedWeight of batch size 3"):
+        call(torch.nn.Linear(2, 2), batch_size=3)(torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="cannot handle function bilinear\nIn layer Bilinear"):
+        call(torch.nn.Bilinear(2, 2, 2))(torch.ones(2, 2), torch.ones(2, 2))
+
+
+def test_reductions_over_segments(torch):
+    x = torch.tensor([[1.0, 2.0], [3.0, 3.0], [4.0, 3.0], [5.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    lengths, offsets = torch.tensor([1, 0, 2, 1]), torch.tensor([0, 1, 1, 3, 4])
+    inf = float("inf")
+    values = {
+        "sum": ([[1.0, 2.0], [0.0, 0.0], [7.0, 6.0], [5.0, 0.0]], [[1.0, 1.0]] * 4),
+        "mean": ([[1.0, 2.0], [0.0, 0.0], [3.5, 3.0], [5.0, 0.0]], [[1.0, 1.0], [0.5, 0.5], [0.5, 0.5], [1.0, 1.0]]),
+        "prod": ([[1.0, 2.0], [1.0, 1.0], [12.0, 9.0], [5.0, 0.0]], [[1.0, 1.0], [4.0, 3.0], [3.0, 3.0], [1.0, 1.0]]),
+        "max": ([[1.0, 2.0], [-inf, -inf], [4.0, 3.0], [5.0, 0.0]], [[1.0, 1.0], [0.0, 0.5], [1.0, 0.5], [1.0, 1.0]]),
+        "amin": ([[1.0, 2.0], [inf, inf], [3.0, 3.0], [5.0, 0.0]], [[1.0, 1.0], [1.0, 0.5], [0.0, 0.5], [1.0, 1.0]]),
+    }
+    for reduce, (value, gradient) in values.items():
+        for given in ({"lengths": lengths}, {"offsets": offsets}):
+            y = torch._segment_reduce(x, reduce, initial=0 if reduce == "mean" else None, **given)
+            assert y.tolist() == value and torch.autograd.grad(y.sum(), x)[0].tolist() == gradient
+        y = torch.segment_reduce(x.T, reduce, lengths=lengths.expand(2, 4), axis=1, initial=0 if reduce == "mean" else None)
+        assert y.T.tolist() == value
+    assert torch.autograd.gradgradcheck(lambda t: torch.segment_reduce(t, "prod", lengths=lengths), x)
+    assert torch.segment_reduce(x, "mean", lengths=lengths)[1].isnan().all()
+    assert torch.segment_reduce(x, "max", lengths=lengths, initial=3.5)[:3].tolist() == [[3.5, 3.5], [3.5, 3.5], [4.0, 3.5]]
+    assert torch.segment_reduce(x, "sum", offsets=torch.tensor([1, 2]), initial=1.0).tolist() == [[4.0, 4.0]]
+    with pytest.raises(RuntimeError, match="to sum to data.size"):
+        torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 2]))
+    with pytest.raises(RuntimeError, match="negative"):
+        torch.segment_reduce(x, "sum", lengths=torch.tensor([-1, 5]))

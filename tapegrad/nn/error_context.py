@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from .. import errors
+from ..functions.overrides import State, within
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 from .parameter import is_lazy
@@ -17,7 +18,7 @@ def locate(error: Exception, module: Any, args: Any, kwargs: Any) -> None:
     """Add to an exception of a module's forward the layer's path and the shapes that it received.
 
     The message of tapegrad's own errors gets another line; other exceptions get a note. Of nested modules each prepends the
-    name of the submodule that failed.
+    name of the submodule that failed. A module whose `_raises` gives another exception raises that.
     """
     context = error.__dict__.get("_layer")
     if context is None:
@@ -29,6 +30,8 @@ def locate(error: Exception, module: Any, args: Any, kwargs: Any) -> None:
         context.path = ".".join(filter(None, (name, context.path)))
     context.last = module
     context.write(error)
+    if "_raises" in module.__dict__:  # the drop-in's torch.jit says what is raised in the error's place
+        raise module.__dict__["_raises"](error) from error.__cause__
 
 
 class ErrorContext:
@@ -78,9 +81,10 @@ def describe(module: Any, args: Any, kwargs: Any) -> str:
         layer = f"{module._get_name()}({' '.join(module.extra_repr().split())})"
     except Exception:
         layer = module._get_name()
-    given = [kind(v) for v in args] + [f"{name}={kind(v)}" for name, v in kwargs.items()]
+    with within(State(by_type=False)):  # what overrides functions may refuse to tell its shape
+        given = [kind(v) for v in args] + [f"{name}={kind(v)}" for name, v in kwargs.items()]
+        own = [f"{name} {kind(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
     text = f"{layer}, called with {', '.join(given) or 'nothing'}."
-    own = [f"{name} {kind(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
     return f"{text} Parameters: {', '.join(own)}." if own else text
 
 

@@ -300,7 +300,9 @@ class Tensor(Filling, Protocols, TableMethods):
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
         memory.rebind(t, data)
-        return t.requires_grad_() if require_grad else t
+        if require_grad:
+            overrides.disabled(Tensor.requires_grad_, (), (t,))
+        return t
 
     def module_load(self, other: Any, assign: Any = False) -> Tensor:
         """What Module.load_state_dict puts in this tensor's place: itself with the other's values, or (assign) the other."""

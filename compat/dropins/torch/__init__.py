@@ -82,6 +82,10 @@ def _nnpack_available() -> bool:
 def __getattr__(name: str) -> object:
     if name == "Storage":
         return _of_default_dtype()
+    if name.removeprefix("_") == "segment_reduce":
+        from ._segments import segment_reduce
+
+        return segment_reduce
     if name.startswith("_foreach_"):
         from . import _foreach
 

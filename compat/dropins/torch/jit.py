@@ -2,6 +2,7 @@
 
 import builtins as _builtins
 from contextlib import nullcontext
+from functools import cache as _cache
 from typing import Final, Generic, TypeVar
 
 import torch as _torch
@@ -23,8 +24,19 @@ class ScriptFunction:
     """What script and trace of PyTorch give for a function: here they give the function itself."""
 
 
-export = freeze = ignore = interface = optimize_for_inference = script = unused = _as_it_is
-script_if_tracing = script_method = trace = trace_module = _as_it_is
+export = freeze = ignore = interface = optimize_for_inference = unused = _as_it_is
+script_if_tracing = script_method = _as_it_is
+
+
+def _compiled(*args: object, **kwargs: object) -> object:
+    """The function or module as it is; calls of the module raise errors that are an `Error`, too."""
+    found = _as_it_is(*args, **kwargs)
+    if _builtins.isinstance(found, _torch.nn.Module):
+        found.__dict__["_raises"] = _raised
+    return found
+
+
+script = trace = trace_module = _compiled
 
 
 def is_scripting() -> bool:
@@ -88,7 +100,27 @@ def wait(future: Future) -> object:
 
 
 class Error(RuntimeError):
-    """An error within compiled code; never raised here."""
+    """An error within a call of a module that script or trace has given; it is of the class that it would have without."""
+
+
+@_cache
+def _error_like(kind: type) -> type:
+    """The class and `Error` in one; the class alone where its instances have fields that are no attributes."""
+    built_in = next(k for k in kind.__mro__ if k.__module__ == "builtins")
+    if issubclass(kind, Error) or built_in.__basicsize__ != Exception.__basicsize__:
+        return kind
+    return type(kind.__name__, (Error, kind), {"__module__": kind.__module__})
+
+
+def _raised(error: Exception) -> Exception:
+    """The exception as an `Error`, with its attributes and notes."""
+    kind = _error_like(type(error))
+    if _builtins.isinstance(error, kind):
+        return error
+    made = kind.__new__(kind, *error.args)
+    made.args = error.args
+    made.__dict__.update(error.__dict__)
+    return made.with_traceback(error.__traceback__)
 
 
 class TracerWarning(Warning):
