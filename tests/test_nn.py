@@ -140,6 +140,10 @@ def test_zero_grad():
     assert net.first.weight.grad is grad and not grad.any()
     net.zero_grad()
     assert net.first.weight.grad is None
+    whole = tg.ones_like(grad.T)
+    net.first.weight.grad = whole.T
+    net.zero_grad(set_to_none=False)
+    assert not whole.any()
 
 
 def test_dtype_moves_keep_the_parameters():

@@ -181,6 +181,10 @@ def test_zero_grad():
     assert p.grad is g and not g.any() and not g.requires_grad
     opt.zero_grad()
     assert p.grad is None and q.grad is None
+    whole = tg.ones(2, *p.shape)
+    p.grad = whole[0]  # a view, which cannot forget its history in place and has none
+    opt.zero_grad(set_to_none=False)
+    assert not whole[0].any() and whole[1].all()
 
 
 # ------------------------------------------------------------------------------------- parameters that run together

@@ -902,4 +902,4 @@ def clear_grad(t: Any, set_to_none: bool) -> None:
     if set_to_none:
         t._g = None
     else:
-        grad.detach_().requires_grad_(False).zero_()
+        (grad.requires_grad_(False) if grad.is_leaf else grad.detach_()).zero_()

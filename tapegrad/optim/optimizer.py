@@ -387,7 +387,7 @@ class Optimizer:
                 if set_to_none:
                     p._g = None
                 else:
-                    g.detach_().requires_grad_(False).zero_()
+                    (g.requires_grad_(False) if g.is_leaf else g.detach_()).zero_()
 
     # --------------------------------------------------------------------------------------------------------- groups
 
