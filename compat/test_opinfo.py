@@ -30,7 +30,6 @@ REPEATED = "of a repeated index only the value that stays gets the gradient; PyT
 ORIGIN = "0 at the zero vector at every order; PyTorch's second order is nan"
 DRAWN = "the gradient of a draw goes to mean and standard deviation; PyTorch's is 0"
 REASONS = {
-    "cholesky_solve": "the triangle that is not read has gradient 0; PyTorch gives it one",
     "as_strided_scatter": "PyTorch's gradient fails its own gradcheck",
     "max_pool2d_with_indices_backward": KERNEL,
     "nn.functional.max_unpool1d": REPEATED,

@@ -233,11 +233,17 @@ class SparseTensor(Tensor):
         order[dim0], order[dim1] = order[dim1], order[dim0]
         return self.permute(order)
 
+    swapaxes = swapdims = transpose
+
     def t(self) -> Any:
         """The transpose of a matrix."""
-        return self.permute(range(self.ndim)[::-1])
+        if self.ndim > 2:
+            given = f"{self.ndim} sparse and 0 dense dimensions"
+            raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {given}")
+        return self.T
 
-    T = mT = property(t)
+    T = property(lambda self: self.permute(range(self.ndim)[::-1]))
+    mT = property(lambda self: self.transpose(-2, -1))
 
     def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         """Sum of all elements, or a sparse tensor of sums over the given dimensions."""

@@ -626,3 +626,21 @@ def test_lobpcg_gives_the_ends_of_the_spectrum():
     assert g.nonzero().tolist() == [[8, 8]] and g[8, 8] == 1
     with pytest.raises(ValueError, match="the number of eigenpairs k=10 must be between 1 and 9"):
         tg.lobpcg(a, 10)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_triangle_of_a_cholesky_factor_that_is_not_read_has_a_gradient(upper):
+    factor = tg.tensor([[1.0, 0.0], [1.0, 2.0]], requires_grad=True)  # a factor of [[1, 1], [1, 5]]
+    own = factor.mT if upper else factor
+    tg.cholesky_inverse(own, upper)[0, 0].backward()
+    assert factor.grad.tolist() == [[-2.5, 1.25], [0.5, -0.25]]
+    b = tg.tensor([[1.0], [0.0]])
+    (g,) = tg.autograd.grad(tg.cholesky_solve(b, own, upper)[0, 0], factor, create_graph=True)
+    assert g.tolist() == [[-2.5, 1.25], [0.5, -0.25]]
+    with_rest = tg.tensor([[1.0, 7.0], [1.0, 2.0]], requires_grad=True)  # what is not read has no influence
+    own = with_rest.mT if upper else with_rest
+    (h,) = tg.autograd.grad(tg.cholesky_solve(b, own, upper)[0, 0], with_rest, create_graph=True)
+    assert h.tolist() == g.tolist()
+    assert tg.allclose(*(tg.autograd.grad((k**2).sum(), x)[0] for k, x in ((g, factor), (h, with_rest))))
+    tangent = tg.func.jvp(lambda x: tg.cholesky_solve(b, x, upper), (own.detach(),), (tg.ones(2, 2),))[1]
+    assert tangent[0, 0].item() == g.sum().item()

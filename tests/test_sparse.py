@@ -97,6 +97,14 @@ def test_dense_results(name):
     assert gradient(f, sparse) == pytest.approx(gradient(f, dense_of), rel=1e-4, abs=1e-4)
 
 
+def test_matrices_of_a_sparse_batch_are_transposed():
+    s = tg.sparse_coo_tensor([[0, 0, 1], [0, 1, 0], [1, 2, 3]], tg.tensor([1.0, 2.0, 3.0]), (2, 3, 5))
+    for t in (s.mT, s.transpose(-1, -2), s.swapaxes(1, 2)):
+        assert t.is_sparse and t.shape == (2, 5, 3) and t.to_dense().equal(s.to_dense().mT)
+    with pytest.raises(RuntimeError, match=r"t\(\) expects a tensor with <= 2 sparse"):
+        s.t()
+
+
 def dense_of(values):
     rows, columns = tg.tensor(PLACES)
     return tg.zeros(SHAPE).index_put((rows, columns), values, accumulate=True)

@@ -134,3 +134,9 @@ def test_hooks_of_a_leaf_can_be_replaced():
     x._backward_hooks = {"test": lambda g: g * 3}
     x.sum().backward()
     assert x.grad.item() == 3.0 and list(x._backward_hooks) == ["test"]
+
+
+def test_cdata_tells_whether_two_are_one_tensor_or_one_storage():
+    x, y = tg.ones(2), tg.ones(2)
+    assert x._cdata == x._cdata != x.detach()._cdata
+    assert x.untyped_storage()._cdata == x.detach()[1:].untyped_storage()._cdata != y.untyped_storage()._cdata

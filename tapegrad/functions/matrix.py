@@ -159,8 +159,10 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
         if len(shape_of(x)) < 2:
             raise RuntimeError(f"{which} should have at least 2 dimensions, but has {len(shape_of(x))} dimensions instead")
     first, second = (mh(factor), factor) if upper else (factor, mh(factor))
-    y = linalg_solve_triangular(first, b, upper=False)
-    return linalg_solve_triangular(second, y, upper=True)
+    factor = squares("cholesky_solve", factor)
+    _same_dtype("cholesky_solve", factor, b)
+    _check_equation("cholesky_solve", factor, b, True)
+    return _solve([second, _solve([first, b], lapack.LOWER)], lapack.UPPER)
 
 
 def lobpcg(

@@ -101,7 +101,7 @@ class Factors:
     def turned(self) -> Factors:
         return Factors(self.lus, not self.adjoint)
 
-    def solve(self, b: Any) -> Any:
+    def solve(self, a: Any, b: Any) -> Any:
         getrs = routines(self.lus[0][0], "getrs")[0]
         out = np.empty_like(b, order="C")
         given = b.conj() if self.adjoint else b
@@ -109,6 +109,24 @@ class Factors:
         for i, (x, (packed, pivots)) in enumerate(zip(given.reshape(rows.shape), self.lus, strict=True)):
             rows[i] = getrs(packed, pivots, x, 0 if self.adjoint else 1)[0]
         return np.conjugate(out, out) if self.adjoint else out
+
+
+class Triangle:
+    """What is known of a matrix that has one triangle: the other is not read, but has a derivative."""
+
+    __slots__ = ("upper",)
+
+    def __init__(self, upper: bool) -> None:
+        self.upper = upper
+
+    def turned(self) -> Triangle:
+        return LOWER if self.upper else UPPER
+
+    def solve(self, a: Any, b: Any) -> Any:
+        return solve_triangular(a, b, self.upper, False)
+
+
+LOWER, UPPER = Triangle(False), Triangle(True)
 
 
 def factors(a: Any, b: Any) -> Factors | None:
@@ -128,10 +146,10 @@ def factors(a: Any, b: Any) -> Factors | None:
 # ------------------------------------------------------------------------------------------------------------- solving
 
 
-def solve(a: Any, b: Any, known: Factors | None = None) -> Any:
+def solve(a: Any, b: Any, known: Factors | Triangle | None = None) -> Any:
     """x of a x = b; what divisions by zero leave where a is singular. `known` spares the factorisation."""
     if known is not None:
-        return known.solve(b)
+        return known.solve(a, b)
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

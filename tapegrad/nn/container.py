@@ -31,7 +31,7 @@ class Ordered(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def _key(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:
         return list(self._modules)[position(index, len(self))]
 
     def _like(self, modules: Iterable[tuple[str, Module]]) -> Self:
@@ -44,14 +44,14 @@ class Ordered(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._like(list(self._modules.items())[index])
-        return self._modules[self._key(index)]
+        return self._modules[self._get_abs_string_index(index)]
 
     def __setitem__(self, index: SupportsIndex, module: Module) -> None:
-        setattr(self, self._key(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index: Any) -> None:
         keys = list(self._modules)
-        for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
+        for key in keys[index] if isinstance(index, slice) else [self._get_abs_string_index(index)]:
             delattr(self, key)
         self._renumber(list(self._modules.values()))
 
@@ -264,10 +264,13 @@ class ParameterList(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)([self[i] for i in range(*index.indices(len(self)))])
-        return getattr(self, str(position(index, len(self))))
+        return getattr(self, self._get_abs_string_index(index))
 
     def __setitem__(self, index: SupportsIndex, param: Any) -> None:
-        setattr(self, str(position(index, len(self))), as_parameter(param))
+        setattr(self, self._get_abs_string_index(index), as_parameter(param))
+
+    def _get_abs_string_index(self, index: Any) -> str:
+        return str(position(index, len(self)))
 
     def __len__(self) -> int:
         return self._size

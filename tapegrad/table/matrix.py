@@ -152,7 +152,8 @@ def _j_slogdet(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> list[Any]:
 
 
 def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    return batching.equation(op, n, args, batched, (None,) if batched[0] else params)  # known factors are of one matrix
+    of_one = batched[0] and isinstance(params[0], lapack.Factors)
+    return batching.equation(op, n, args, batched, (None,) if of_one else params)
 
 
 _solve = define(

@@ -48,6 +48,8 @@ class _Storage:
         """Address of the block."""
         return self._line.data_ptr()  # type: ignore[no-any-return]
 
+    _cdata = property(data_ptr)
+
     def nbytes(self) -> int:
         """Bytes of the block."""
         return self._line.nbytes  # type: ignore[no-any-return]

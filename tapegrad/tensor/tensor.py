@@ -328,6 +328,10 @@ class Tensor(Filling, Protocols, TableMethods):
         """The tensor of which it is a view, or None; None too if that is gone and no other view of it is left."""
         return memory.base_of(self)  # type: ignore[no-any-return]
 
+    @property
+    def _cdata(self) -> int:
+        return id(self)  # as the address of PyTorch's object: programs ask whether two are the same tensor
+
     def _is_view(self) -> builtins.bool:
         """Whether it is a view of another tensor, its `_base`."""
         return self._base is not None

@@ -59,6 +59,8 @@ def spread(*arrays: Any) -> list[Any]:
 
 
 def solve(xs: Sequence[Any], known: Any) -> Any:
+    if isinstance(known, lapack.Triangle):
+        return solve_triangular(xs, known.upper, False)
     return jnp.linalg.solve(*spread(*xs))
 
 
