@@ -13,6 +13,7 @@ TABLE = pathlib.Path(__file__).parent / "dropins" / "torch" / "absent.tsv"
 QUANTISED = "quantised tensors are out of tapegrad's scope"
 PROCESSES = "tapegrad has no distributed processes"
 SEMI_STRUCTURED = "tapegrad has sparse tensors in coordinate form only"
+VALUES = "tapegrad's tensors have values"
 CUDA = "Torch not compiled with CUDA enabled"
 REASONS = {  # a package: it and all its modules
     "ao": QUANTISED,
@@ -68,6 +69,9 @@ SINGLE = {  # single names of modules that tapegrad has
         "argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic runtime_validation "
         "runtime_validation_disabled"
     },
+    "_ops": {"tapegrad has no operators in C++": "HigherOrderOperator OpOverload OpOverloadPacket"},
+    "_subclasses": {VALUES: "FakeTensorMode"},
+    "_subclasses.fake_tensor": {VALUES: "FakeTensorMode"},
     "utils._python_dispatch": {"tapegrad has no dispatcher: write a torch.overrides.TorchFunctionMode": "TorchDispatchMode"},
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ MISSING = {
          "classproperty", "wait"),
         COMPILER,
     ),
-    **dict.fromkeys(("from_file", "is_distributed"), MEMORY),
+    **dict.fromkeys(("is_distributed",), MEMORY),
 }  # fmt: skip
 MISSING_METHODS = {
     **dict.fromkeys(("record_stream", "storage_type"), MEMORY),

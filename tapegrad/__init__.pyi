@@ -765,6 +765,9 @@ def frobenius_norm(input: Operand, dim: Dims, keepdim: builtins.bool = False) ->
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
 
+def from_file(filename: builtins.str, shared: builtins.bool | None = None, size: builtins.int = 0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
+    """A vector on the first elements of a file: what is written there reaches the file only if shared."""
+
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
 

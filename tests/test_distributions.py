@@ -797,6 +797,21 @@ def test_expand():
         D.Normal(t([0.0, 1.0]), 1.0).expand((3,))
 
 
+def test_expand_of_a_subclass_with_parameters_of_its_own():
+    class Doubled(D.Categorical):
+        arg_constraints = {"score": D.constraints.real}  # noqa: RUF012
+
+        def __init__(self, score):
+            self.score = score
+            super().__init__(logits=tg.stack([score, -score], -1))
+
+        def expand(self, batch_shape, _instance=None):
+            return super().expand(batch_shape, self._get_checked_instance(Doubled, _instance))
+
+    d = Doubled(tg.zeros(3)).expand((2, 3))
+    assert d.sample((4,)).shape == (4, 2, 3) and d.logits.shape == (2, 3, 2) and d.score.shape == (2, 3)
+
+
 def test_expanded_distribution_keeps_its_gradients():
     loc = t([0.5], requires_grad=True)
     D.Normal(loc, 1.0).expand((4,)).log_prob(t(1.0)).sum().backward()

@@ -715,6 +715,31 @@ def test_a_mode_of_the_dispatcher_says_what_to_write_instead(torch):
         type("Counting", (mode,), {})()
 
 
+def test_transforms_take_objects_of_registered_classes_apart(torch):
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    pytree = importlib.import_module("torch.utils._pytree")
+    pytree.register_pytree_node(Pair, lambda p: ((p.a, p.b), None), lambda parts, _: Pair(*parts))
+    p = Pair(torch.ones(2), torch.tensor([3.0, 4.0]))
+    g = torch.func.grad(lambda p: (p.a * p.b).sum())(p)
+    assert g.a.tolist() == [3, 4] and g.b.tolist() == [1, 1]
+    j = torch.func.jacrev(lambda p: Pair(p.a**2, p.a * p.b))(p)
+    assert j.a.a.tolist() == [[2, 0], [0, 2]] and j.b.a.tolist() == [[3, 0], [0, 4]]
+    mapped = torch.vmap(lambda p, s: Pair(p.a.sum() + s, p.b), (Pair(0, None), 0), Pair(0, 1))(p, p.b)
+    assert mapped.a.tolist() == [4, 5] and mapped.b.tolist() == [[3, 3], [4, 4]]
+
+
+def test_there_are_no_tensors_without_values(torch):
+    x, fakes = torch.ones(1), importlib.import_module("torch._subclasses")
+    assert not isinstance(x, fakes.FakeTensor) and importlib.import_module("torch._guards").active_fake_mode() is None
+    with pytest.raises(NotImplementedError, match="tapegrad's tensors have values"):
+        fakes.FakeTensorMode()
+    assert not isinstance(x, importlib.import_module("torch._ops").HigherOrderOperator)
+    assert isinstance(x.untyped_storage(), torch.StorageBase)
+
+
 def test_private_names_that_programs_import(torch):
     from_outputs = importlib.import_module("torch.autograd.functional")
     vmap = importlib.import_module("torch._vmap_internals")._vmap

@@ -105,6 +105,20 @@ def test_a_storage_of_a_file(tmp_path):
         assert (path.read_bytes()[0] == 255) is shared
 
 
+def test_a_vector_on_a_file(tmp_path):
+    path = tmp_path / "numbers"
+    x = tg.from_file(str(path), shared=True, size=3, dtype=tg.float64)
+    x.fill_(3).mul_(2)
+    x[1] = 1
+    copy = tg.from_file(str(path), size=2, dtype=tg.float64)
+    copy.zero_()
+    assert np.fromfile(path).tolist() == x.tolist() == [6, 1, 6] and copy.tolist() == [0, 0]
+    assert tg.from_file(str(path), True, 7).dtype is tg.float32 and path.stat().st_size == 28
+    for name, size in (("numbers", 99), ("nothing", 1)):
+        with pytest.raises(RuntimeError, match=f"unable to map {size} elements of 4 bytes"):
+            tg.from_file(str(tmp_path / name), False, size)
+
+
 def test_numpys_names_of_arguments():
     x, y = table(), table()
     assert tg.equal(tg.tensordot(x, y, axes=([0], [0])), tg.tensordot(x, y, dims=([0], [0])))

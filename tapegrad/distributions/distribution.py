@@ -93,7 +93,8 @@ class Distribution:
         new: Self = self._get_checked_instance(None, _instance)
         rank = len(self._batch_shape)
         new_shape = Size(batch_shape)
-        conditions = self.arg_constraints
+        inherited = [vars(base).get("arg_constraints") for base in reversed(type(self).__mro__)]
+        conditions = {k: v for own in inherited if isinstance(own, dict) for k, v in own.items()} | self.arg_constraints
         for name, value in vars(self).items():
             if isinstance(value, Distribution):
                 value = value.expand(new_shape + value.batch_shape[rank:])

@@ -313,6 +313,8 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
 def spread(dims: Any, structure: Any) -> list[Any] | None:
     """One entry per leaf, from dims given as one int or nested like a prefix of the structure; None if they do not match."""
     children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
+    if children is not None and type(dims) is type(structure) and type(dims) in tree.REGISTERED:
+        return spread(list(tree.REGISTERED[type(dims)][0](dims)[0]), children[1])
     if not isinstance(dims, tuple | list | dict):
         return [dims] * len(tree.flatten(structure)[0])
     if children is None or len(dims) != len(children[1]):

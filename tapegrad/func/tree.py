@@ -1,7 +1,7 @@
 """Nested arguments: flatten tuples, named tuples, lists, dicts and dataclasses to a list of leaves, and rebuild them.
 
-None is a node without leaves. Of a dataclass only fields that hold a leaf or one of these containers take part; other fields
-are copied unchanged.
+None is a node without leaves, and objects of the classes in REGISTERED are containers, too. Of a dataclass only fields that
+hold a leaf or one of these containers take part; other fields are copied unchanged.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.record import Box
 
+REGISTERED: dict[type, tuple[Any, Any]] = {}  # how to take objects of a class apart, (children, keys), and to build them
 LEAF_TYPES = (Box, np.ndarray, np.generic, float, complex)
 
 
@@ -58,6 +59,9 @@ def children_of(node: Any) -> tuple[Any, list[Any]] | None:
     """Keys and children of a container; None for a leaf."""
     if node is None:
         return (), []
+    if type(node) in REGISTERED:
+        children, keys = REGISTERED[type(node)][0](node)
+        return keys, list(children)
     if isinstance(node, tuple | list):
         return len(node), list(node)
     if isinstance(node, dict):
@@ -90,7 +94,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> Spec:
 
 def emptied(tree: Any, keys: Any) -> Any:
     """A copy of a container with None for its children; None for one that its type and keys make."""
-    if tree is None or isinstance(tree, tuple | list) or type(tree) is dict:
+    if tree is None or isinstance(tree, tuple | list) or type(tree) is dict or type(tree) in REGISTERED:
         return None
     return filled(tree, keys, [None] * len(keys))
 
@@ -118,6 +122,8 @@ def _unflatten(spec: Spec, leaves: Iterator[Any]) -> Any:
     cls = spec.cls
     if cls is type(None):
         return None
+    if cls in REGISTERED:
+        return REGISTERED[cls][1](children, spec.keys)
     if issubclass(cls, tuple):
         return cls(*children) if hasattr(cls, "_fields") else cls(children)
     if issubclass(cls, list):

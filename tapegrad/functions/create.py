@@ -401,6 +401,25 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return t.requires_grad_() if requires_grad else t
 
 
+@factory
+def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False) -> Any:  # fmt: skip
+    """A vector on the first elements of a file: what is written there reaches the file only if shared.
+
+    A shared file is created, or made longer, where it is needed.
+    """
+    nothing = zeros(0, dtype=dtype, device=device)
+    dt = nothing._d.dtype
+    try:
+        if shared:
+            with open(filename, "ab") as file:
+                file.truncate(max(file.tell(), size * dt.itemsize))
+        t = from_numpy(np.memmap(filename, dt, "r+" if shared else "c", shape=(size,))) if size else nothing
+    except (OSError, ValueError) as e:
+        raise RuntimeError(f"unable to map {size} elements of {dt.itemsize} bytes from file <{filename}>: {e}") from None
+    return t.requires_grad_() if requires_grad else t
+
+
 def from_numpy(ndarray: Any) -> Any:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
     if not isinstance(ndarray, np.ndarray):

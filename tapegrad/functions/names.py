@@ -155,6 +155,7 @@ create:
     empty_strided                       tg
     eye                                 tg
     from_dlpack                         tg
+    from_file                           tg
     from_numpy                          tg
     frombuffer                          tg
     full                                tg

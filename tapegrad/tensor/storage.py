@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from .. import dialect, dtypes
 from ..functions import create
 from . import memory
@@ -118,8 +116,7 @@ class UntypedStorage(_Storage):
     @staticmethod
     def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The first bytes of a file, mapped into memory; what is written there reaches the file only if shared."""
-        mode: Any = "r+" if shared else "c"
-        return UntypedStorage(create.from_numpy(np.memmap(filename, np.uint8, mode, shape=(nbytes,))))
+        return UntypedStorage(create.from_file(filename, shared, nbytes, dtype=dtypes.uint8))
 
     def untyped(self) -> UntypedStorage:
         """Itself."""

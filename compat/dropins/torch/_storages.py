@@ -1,7 +1,9 @@
 """Storages of one element type: `torch.FloatStorage` and the like."""
 
 import tapegrad
-from tapegrad.tensor.storage import TypedStorage
+from tapegrad.tensor.storage import TypedStorage, UntypedStorage
+
+StorageBase = UntypedStorage
 
 
 class _OneType(type):

@@ -4,6 +4,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tapegrad.func.tree import REGISTERED
+
 Context = PyTree = Any
 
 
@@ -128,7 +130,7 @@ def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **kwargs
     """
     if cls in _NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
+    REGISTERED[cls] = _NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
 _register_pytree_node = register_pytree_node
