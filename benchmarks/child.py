@@ -98,6 +98,10 @@ def compiled_stages(L: Any, name: str) -> dict[str, float]:
     return steps.stages(L, name)
 
 
+def first_call(L: Any, name: str) -> dict[str, float]:
+    return steps.first_call_by_hand(name) if L.__name__ == "jax" else steps.first_call(L, name)
+
+
 def compiled_dispatch(L: Any) -> dict[str, float]:
     return steps.dispatch(L)
 

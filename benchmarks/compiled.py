@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -103,9 +104,9 @@ PROGRAMS: dict[str, tuple[Any, Any, int, int]] = {  # step, its argument, points
 
 
 BARS: dict[str, dict[str, float]] = {  # of the compiled step's time over the other's
-    "SDF 64x64": {"jax": 1.1, "torch": 0.5},
-    "SDF 1024x128": {"jax": 0.75, "torch": 0.8},
-    "SDF 4096x256": {"jax": 0.85, "torch": 1.0},
+    "SDF 64x64": {"jax": 0.9, "torch": 0.45},
+    "SDF 1024x128": {"jax": 0.6, "torch": 0.8},
+    "SDF 4096x256": {"jax": 0.7, "torch": 1.0},
     "MAML, 8 tasks, 3 steps": {"torch": 0.3},
     "beam, 4th derivative": {"torch": 0.4},
     "outer tape": {"jax": 1.1},
@@ -272,3 +273,100 @@ def by_hand(name: str) -> Task:
 
     run.jitted, run.arguments = jitted, (*state, x, rate)  # type: ignore[attr-defined]
     return run
+
+
+# ------------------------------------------------------------------------------------------------------- first calls
+
+WIDTHS = {"HNN": [2, 64, 64, 1], "SIREN, Laplacian": [2, 64, 64, 64, 1], "RK4, 40 steps": [2, 32, 2]}
+
+
+def first_call(L: Any, name: str) -> dict[str, float]:
+    """Seconds of the first two calls of a compiled loss with the gradients of all parameters."""
+    L.compile(lambda x: (x * 2).sum())(L.ones(3))
+    L.manual_seed(0)
+    layers = [L.nn.Linear(i, o) for i, o in itertools.pairwise(WIDTHS[name])]
+    parameters = [p for layer in layers for p in layer.parameters()]
+    act = L.sin if name.startswith("SIREN") else L.tanh
+
+    def net(x: Any) -> Any:
+        for layer in layers[:-1]:
+            x = act(layer(x))
+        return layers[-1](x)
+
+    def hnn(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        (g,) = L.autograd.grad(net(x).sum(), x, create_graph=True)
+        field = L.stack([g[:, 1], -g[:, 0]], dim=1)
+        return ((field - x.flip(1)) ** 2).mean()
+
+    def siren(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        (g,) = L.autograd.grad(net(x).sum(), x, create_graph=True)
+        second = [L.autograd.grad(g[:, i].sum(), x, create_graph=True)[0][:, i] for i in range(2)]
+        return ((second[0] + second[1] - 1) ** 2).mean()
+
+    def rk4(x: Any) -> Any:
+        h = 0.05
+        for _ in range(40):
+            a = net(x)
+            b = net(x + h / 2 * a)
+            c = net(x + h / 2 * b)
+            x = x + h / 6 * (a + 2 * b + 2 * c + net(x + h * c))
+        return (x**2).mean()
+
+    loss = {"HNN": hnn, "SIREN, Laplacian": siren, "RK4, 40 steps": rk4}[name]
+
+    def step(x: Any) -> Any:
+        value = loss(x)
+        return value, L.autograd.grad(value, parameters, allow_unused=True)  # the last bias of HNN
+
+    compiled = L.compile(step, fullgraph=True)
+    found = {}
+    for call in ("first call", "second call", "third call"):
+        x = L.rand(128, 2)
+        start = time.perf_counter()
+        compiled(x)[0].item()
+        found[call] = time.perf_counter() - start
+    return found
+
+
+def first_call_by_hand(name: str) -> dict[str, float]:
+    import jax
+    import jax.numpy as jnp
+
+    jax.jit(lambda x: (x * 2).sum())(jnp.ones(3))
+    sizes = list(itertools.pairwise(WIDTHS[name]))
+    keys = jax.random.split(jax.random.PRNGKey(0), len(sizes))
+    params = [(jax.random.normal(k, (o, i)) * i**-0.5, jnp.zeros(o)) for k, (i, o) in zip(keys, sizes, strict=True)]
+    act = jnp.sin if name.startswith("SIREN") else jnp.tanh
+
+    def net(params: Any, x: Any) -> Any:
+        for w, b in params[:-1]:
+            x = act(x @ w.T + b)
+        w, b = params[-1]
+        return x @ w.T + b
+
+    def hnn(params: Any, x: Any) -> Any:
+        g = jax.grad(lambda x: net(params, x).sum())(x)
+        return ((jnp.stack([g[:, 1], -g[:, 0]], axis=1) - x[:, ::-1]) ** 2).mean()
+
+    def siren(params: Any, x: Any) -> Any:
+        def second(x: Any, i: int) -> Any:
+            return jax.grad(lambda x: jax.grad(lambda x: net(params, x).sum())(x)[:, i].sum())(x)[:, i]
+
+        return ((second(x, 0) + second(x, 1) - 1) ** 2).mean()
+
+    def rk4(params: Any, x: Any) -> Any:
+        h = 0.05
+        for _ in range(40):
+            a = net(params, x)
+            b = net(params, x + h / 2 * a)
+            c = net(params, x + h / 2 * b)
+            x = x + h / 6 * (a + 2 * b + 2 * c + net(params, x + h * c))
+        return (x**2).mean()
+
+    loss = {"HNN": hnn, "SIREN, Laplacian": siren, "RK4, 40 steps": rk4}[name]
+    jitted, x = jax.jit(jax.value_and_grad(loss)), jax.random.uniform(keys[0], (128, 2))
+    start = time.perf_counter()
+    jax.block_until_ready(jitted(params, x))
+    return {"first call": time.perf_counter() - start}
