@@ -1,5 +1,6 @@
 """`__torch_function__`: who is asked, with what, and that nobody else pays."""
 
+import operator
 import pickle
 from typing import ClassVar
 
@@ -298,6 +299,17 @@ def test_layers_of_several_functions_keep_a_subclass(enabled):
     attended, weights = tg.nn.MultiheadAttention(4, 2)(x, x, x)
     loss = tg.nn.MSELoss()(x, tg.zeros(3, 2, 4))
     assert {type(t) for t in (out, h, c, attended, weights, loss, tg.nn.Flatten()(x))} == {Noted}
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
+)
+def test_an_operator_that_nobody_answers_is_left_to_the_right_side(enabled, name):
+    declines = classmethod(lambda cls, function, types, args=(), kwargs=None: NotImplemented)
+    right = type("Right", (), {"__torch_function__": declines, f"__r{name}__": lambda self, other: name})()
+    x = tg.ones(2, dtype=tg.int64)
+    apply = getattr(operator, name if hasattr(operator, name) else f"{name}_")
+    assert apply(x, right) == getattr(operator, f"i{name}")(x, right) == name
 
 
 def test_functions_and_layers_that_hold_them_are_pickled(enabled):

@@ -33,7 +33,10 @@ METHODS = {
     "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__lt__": "lt", "__le__": "le",
     "__gt__": "gt", "__ge__": "ge", "__ne__": "ne", "__neg__": "neg", "__abs__": "abs", "__pos__": "positive",
 }  # fmt: skip
-OPERATORS = {"__and__", "__or__", "__xor__", "__lshift__", "__rshift__"}
+OPERATORS = {
+    "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__iand__", "__ior__", "__ixor__", "__ilshift__",
+    "__irshift__", "__floordiv__",
+}  # fmt: skip
 PLAIN: set[type] = {int, float, bool, complex, str, type(None), slice, type(Ellipsis)}  # arguments that need no look
 _undo: list[tuple[Any, str, Any]] = []
 
@@ -183,8 +186,8 @@ def _ask_in_class(tensor: Any) -> None:
     for base in reversed(tensor.__mro__):
         found.update(vars(base) if base not in (record.Box, object) else {})
     functions = {n: f for n, f in found.items() if isinstance(f, types.FunctionType) and n not in OWN}
-    once = {f: asking(f, operator=n in OPERATORS) for n, f in functions.items()}  # one for all names of a method
-    asked: dict[str, Any] = {n: once[f] for n, f in functions.items()}
+    once = {f: asking(f) for f in functions.values()}  # one for all names of a method
+    asked: dict[str, Any] = {n: asking(f, operator=True) if n in OPERATORS else once[f] for n, f in functions.items()}
     for name, method in METHODS.items():
         asked[name] = asking(found[name], asked[method], operator=True)
     PUBLIC.update({functions[f"{line.name}_"]: asked[f"{line.name}_"] for line in names.at("tg_")})
