@@ -762,6 +762,7 @@ def test_nodes_of_trees(torch):
     assert leaves == [1, 2] and pytree._dict_unflatten(leaves, keys) == {"a": 1, "b": 2}
     assert pytree._dict_flatten_with_keys({"a": 1})[0] == [(pytree.MappingKey("a"), 1)]
     assert pytree._get_node_type((1,)) is tuple
+    assert pytree.tree_map(lambda n: n + 1, torch.Size([2, 3])) == (3, 4)
 
 
 @pytest.mark.filterwarnings("ignore:We've integrated functorch into PyTorch")

@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tapegrad.dtypes import Size
 from tapegrad.func.tree import REGISTERED
 
 Context = PyTree = Any
@@ -97,8 +98,10 @@ def _list_unflatten(values: Any, context: None) -> list:
 
 
 _of_dict = _dict_flatten, _dict_unflatten
+_of_tuple = (lambda t: (list(t), None)), (lambda values, _: tuple(values))
 _NODES: dict = {
-    tuple: (lambda t: (list(t), None), lambda values, _: tuple(values)),
+    tuple: _of_tuple,
+    Size: _of_tuple,
     list: (_list_flatten, _list_unflatten),
     dict: _of_dict,
     OrderedDict: (_of_dict[0], lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
