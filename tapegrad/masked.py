@@ -16,7 +16,7 @@ from . import dtypes
 from .core.vjp import fixed_like
 from .functions import elementwise, reduce, sort
 from .functions.operands import tensor
-from .kernels.devices import values_of
+from .programs.tracing import examined
 from .table import elementwise as elementwise_records
 
 __all__ = [
@@ -120,7 +120,7 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     values = sort.nanmedian(_filled(x.float() if whole else x, mask, float("nan")), dim, keepdim)[0]
     if not whole:
         return values
-    if np.isnan(values_of(values)).any():
+    if np.isnan(examined(values)).any():
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
     return _cast(values, x.dtype if dtype is None else dtype)
 

@@ -24,7 +24,7 @@ from .functions import create, linalg
 from .functions.joining import cat
 from .functions.operands import tensor
 from .functions.overrides import disabled
-from .programs.tracing import reads
+from .programs.tracing import leaving
 from .tensor import printing
 from .tensor.access import raw
 from .tensor.printing import dtype_suffix, history_suffix
@@ -194,7 +194,7 @@ class SparseTensor(Tensor):
             size = ["size=(0,)"] if a.shape == (0,) else []
             return f"{name}={printing.tensor_repr(a, suffixes=size, column=len(f'tensor({name}='))}"
 
-        text = f"tensor({part('indices', self._i)},\n       {part('values', raw(self._v))}"
+        text = f"tensor({part('indices', self._i)},\n       {part('values', leaving(self._v, 'printing'))}"
         suffixes = [f"size={tuple(self._size)}", f"nnz={self._nnz()}", *dtype_suffix(self._v), f"layout={self.layout}"]
         return printing.with_suffixes(text, suffixes + history_suffix(self._v), 7, new_line=True)
 
@@ -214,7 +214,8 @@ class SparseTensor(Tensor):
         """Sort the indices in row-major order and sum the values of duplicates."""
         if self._sorted:
             return self
-        places, order, inverse = np.unique(raw(self._places()), return_index=True, return_inverse=True)
+        known = leaving(self._places(), "coalesce(): the number of elements depends on values")
+        places, order, inverse = np.unique(known, return_index=True, return_inverse=True)
         if len(places) == self._nnz():
             values = self._v[create.tensor(order)]
         else:
@@ -377,7 +378,7 @@ def sparse_coo_tensor(
     if values is None:
         size, indices = indices, np.zeros((len(indices), 0), np.int64)
         values = create.zeros(0, dtype=dtype)
-    i = np.array(raw(indices) if isinstance(indices, Tensor) else indices).astype(np.int64)
+    i = np.array(leaving(indices, "indices of a sparse tensor") if isinstance(indices, Tensor) else indices).astype(np.int64)
     v = values if isinstance(values, Tensor) else create.tensor(values)
     v = v if dtype is None else v.to(dtype)
     if i.ndim != 2:
@@ -408,9 +409,9 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
     """The nonzero elements as a sparse tensor in coordinate form; every dimension is sparse."""
     if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
         raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
-    reads(self, "to_sparse(): the number of elements depends on values")
-    i = np.array(np.nonzero(np.atleast_1d(raw(self))))[: self.ndim]
-    flat = np.ravel_multi_index(tuple(i), self.shape) if self.ndim else np.flatnonzero(raw(self))
+    known = leaving(self, "to_sparse(): the number of elements depends on values")
+    i = np.array(np.nonzero(np.atleast_1d(known)))[: self.ndim]
+    flat = np.ravel_multi_index(tuple(i), self.shape) if self.ndim else np.flatnonzero(known)
     i = i if self.ndim else np.zeros((0, len(flat)), np.int64)
     values = set_grad_fn_name("ToSparseBackward1", self.reshape(-1)[create.tensor(flat)])
     return SparseTensor(i, values, self.shape, True)

@@ -417,7 +417,7 @@ TRANSFORMS = {
     "functional vhp": lambda f, x: tg.autograd.functional.vhp(f, x, x),
     "forward mode": lambda f, x: forward_mode(f, x),
     "checkpoint": lambda f, x: func.grad(lambda x: tg.utils.checkpoint.checkpoint(f, x, use_reentrant=False))(x),
-    "of a float": lambda f, x: func.grad(lambda c: (x * c).sin().sum())(0.5),
+    "of a number": lambda f, x: func.grad(lambda c: (x * c).sin().sum())(tg.tensor(0.5, dtype=D)),
 }
 
 

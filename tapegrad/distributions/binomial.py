@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from .. import dtypes
 from ..core.modes import no_grad
-from ..kernels.devices import values_of
-from ..programs.tracing import reads
+from ..programs.tracing import leaving
 from ..tensor.tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
@@ -82,8 +81,7 @@ class Binomial(Trials):
 
     def _same_count(self, what: str) -> int:
         """The number of trials, which must be the same for all; raises NotImplementedError otherwise."""
-        reads(self.total_count, "the number of trials")
-        counts = values_of(self.total_count)
+        counts = leaving(self.total_count, "the number of trials", whole=True)
         if counts.min() != counts.max():
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
         return int(counts.max())

@@ -13,8 +13,7 @@ from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..functions import create, joining
 from ..functions.elementwise import isclose
-from ..kernels.devices import values_of
-from ..programs.tracing import reads, suspended
+from ..programs.tracing import examined, leaving, suspended
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -50,7 +49,7 @@ class Constraint:
 def holds(constraint: Any, value: Any) -> bool:
     """Whether all values satisfy a constraint; inside vmap, the values of all samples."""
     with no_grad(), suspended():  # it only decides whether to raise
-        return bool(values_of(constraint.check(value)).all())
+        return bool(examined(constraint.check(value)).all())
 
 
 def _all(valid: Any, dims: int) -> Any:
@@ -320,8 +319,7 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        reads(symmetric, "whether matrices are symmetric")
-        if not values_of(symmetric).all():
+        if not leaving(symmetric, "whether matrices are symmetric", whole=True).all():
             return symmetric
         return (linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -331,8 +329,7 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        reads(symmetric, "whether matrices are symmetric")
-        if not values_of(symmetric).all():
+        if not leaving(symmetric, "whether matrices are symmetric", whole=True).all():
             return symmetric
         return linalg.cholesky_ex(value).info == 0
 

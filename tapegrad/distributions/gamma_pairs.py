@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..kernels.devices import values_of
+from ..programs.tracing import examined
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -147,7 +147,7 @@ def _bernoulli_poisson(p: Any, q: Any) -> Any:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Any, q: Any) -> Any:
-    if values_of(p.total_count < q.total_count).any():
+    if examined(p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     one = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return where(p.total_count > q.total_count, math.inf, p.total_count * one)

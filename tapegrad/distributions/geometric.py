@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .. import special
 from ..core.modes import no_grad
-from ..kernels.devices import values_of
+from ..programs.tracing import examined
 from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits, described
@@ -30,7 +30,7 @@ class Geometric(ProbsOrLogits):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not constraints.holds(constraints.positive, self.probs):
-            values = values_of(self.probs)
+            values = examined(self.probs)
             raise ValueError(
                 f"Expected parameter probs ({described(self.probs)}) of distribution {self!r} to be positive but found "
                 f"invalid values:\n{self.probs.new_tensor(values[values <= 0])}"

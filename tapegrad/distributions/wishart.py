@@ -9,8 +9,7 @@ from typing import Any
 from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..functions.properties import broadcast_shapes
-from ..kernels.devices import values_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving
 from ..tensor.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
@@ -64,12 +63,12 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         p = matrix.shape[-1]
         freedom = df if isinstance(df, Tensor) else tensor(df, dtype=matrix.dtype)
-        if values_of(freedom <= p - 1).any():
+        if examined(freedom <= p - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {p - 1}.")
         batch_shape = broadcast_shapes(matrix.shape[:-2], freedom.shape)
         self.df = freedom.expand(batch_shape)
         setattr(self, name, matrix.expand(*batch_shape, -1, -1))
-        if values_of(freedom < p).any():
+        if examined(freedom < p).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2
             )
@@ -123,8 +122,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         sample: Tensor = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)
-            reads(valid, "whether a draw is singular")
-            if values_of(valid).all():
+            if leaving(valid, "whether a draw is singular", whole=True).all():
                 break
             warnings.warn("Singular sample detected.", stacklevel=2)
             sample = where(valid[..., None, None], sample, self._bartlett_sampling(sample_shape))

@@ -20,6 +20,7 @@ from ..functions.joining import cat, stack
 from ..levels.draws import SampleLoop
 from ..levels.level import DETACH, LevelState, write_back
 from ..levels.vmap import Batch, NeedLoop
+from ..programs.tracing import examined
 from ..table.batching import Lifted
 from . import tree
 from .reverse import common_class, converted, operand_of
@@ -276,7 +277,7 @@ def common(column: Sequence[Any], name: str) -> Any:
     """The value shared by all samples."""
     first = column[0]
     for y in column[1:]:
-        if y is not first and not (np.array_equal(y._d, first._d) if isinstance(y, Box) else y == first):
+        if y is not first and not (np.array_equal(examined(y), examined(first)) if isinstance(y, Box) else y == first):
             raise shared_differs(name)
     return first
 

@@ -16,7 +16,7 @@ from ..core.state import restore_recording, set_recording
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
 from ..levels.laplacian import ForwardLaplacian
-from ..programs.tracing import suspended
+from ..programs.tracing import examined, suspended
 from .reverse import as_primal, converted, result_class
 
 LAPLACIAN = "laplacian(f)(x)"
@@ -88,7 +88,7 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
     key = key_of(f, t._d.shape)
     if key in CHECKED:
         return
-    points = t._d.reshape(-1, t._d.shape[-1])
+    points = examined(t, False).reshape(-1, t._d.shape[-1])
     changed = points.copy()
     changed[0] = changed[0] * -3.0 + 100.0
     previous, warnings = set_recording(False), arrays.silence()
@@ -114,6 +114,6 @@ def rows_of(f: Callable[..., Any], points: Any, args: Any, kwargs: Any) -> Any:
     """Values of f, with side effects undone: writes, accumulated gradients and random draws."""
     with Dual() as level:  # every tensor a constant: operations run as they are
         try:
-            return np.asarray(checked(f(wrap(points.copy()), *args, **kwargs)).detach()._d)
+            return examined(checked(f(wrap(points.copy()), *args, **kwargs)), False)
         finally:
             level.roll_back()

@@ -24,6 +24,7 @@ from ..floats.scalar import ScalarState, scalar
 from ..functions import create
 from ..levels.diff_inputs import DiffInputs, synced
 from ..levels.level import relabelled
+from ..programs.tracing import leaving
 from . import tree
 
 P = ParamSpec("P")
@@ -134,8 +135,8 @@ def converted(t: Any, cls: type | None) -> Any:
     if cls is None or not isinstance(t, Box) or t._s or level_of(t) is not None:
         return t
     if cls is float and not t._d.ndim:
-        return t._d.item()
-    array = np.array(t._d)
+        return leaving(t, "a derivative that is a number (give the function tensors)").item()
+    array = np.array(leaving(t, "a derivative that is an array of NumPy (give the function tensors)"))
     return array if cls is np.ndarray else array[()]
 
 

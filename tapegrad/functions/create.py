@@ -20,11 +20,10 @@ from ..core.state import TRANSFORMING
 from ..core.vjp import arrays, bottom
 from ..core.warning import warn
 from ..kernels import devices, random
-from ..kernels.devices import values_of
 from ..kernels.numpy import silently
 from ..kernels.shape import shape_of
 from ..levels import draws
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving
 from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
@@ -143,10 +142,9 @@ def number_of(v: Any) -> Any:
 def _nested_tensors(data: Any) -> Any:
     """Nested sequences with tensors among their items, as sequences of numbers."""
     if isinstance(data, Box):
-        reads(data, "tensor() of tensors")
         warn_of_lost_gradient(data)
-        shape_of(data)  # brings a tensor that shares memory up to date
-        return data._d.item() if data._d.size == 1 else data._d.tolist()  # a number, as PyTorch takes it
+        values = leaving(data, "tensor() of tensors")
+        return values.item() if values.size == 1 else values.tolist()  # a number, as PyTorch takes it
     if isinstance(data, list | tuple):
         return [_nested_tensors(d) for d in data]
     return data
@@ -187,9 +185,8 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """A new array of the data, in PyTorch's dtype for it."""
     if isinstance(data, Box):
         warn_of_lost_gradient(data)
-        shape_of(data)
-        host = devices.host(data._d)
-        return silently(host.astype, host.dtype if dtype is None else dtypes.to_numpy(dtype))
+        values = leaving(data, "conversion to a NumPy array")
+        return silently(values.astype, values.dtype if dtype is None else dtypes.to_numpy(dtype))
     if isinstance(data, np.ndarray | np.generic):
         return dtypes.with_canonical_dtype(silently(np.array, data, None if dtype is None else dtypes.to_numpy(dtype)))
     if isinstance(data, list | tuple):
@@ -302,9 +299,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 def copied(data: Any, dtype: Any) -> Any:
     """The data as a new tensor: a constant of a traced program, if it does not come from NumPy, which a trace cannot see."""
-    array = from_data(data, dtype)
     trace = running_trace()
-    if trace is None or isinstance(data, Box):
+    if trace is not None and isinstance(data, Box):
+        warn_of_lost_gradient(data)
+        return TABLE["clone"].call(to_dtype(data.detach(), data._d.dtype if dtype is None else dtypes.to_numpy(dtype)))  # type: ignore[attr-defined]
+    array = from_data(data, dtype)
+    if trace is None:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
         return fixed(array)
@@ -465,10 +465,17 @@ def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
     fill_value = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
+    if isinstance(fill_value, Box) and running_trace() is not None:
+        return finish(_repeated(copied(fill_value, dtype), given("full", "size", (size,))), requires_grad, device)
     value = from_data(fill_value, dtype)
     if value.dtype.kind != "b" and type(fill_value) in SCALARS and np.isinf(value) and abs(fill_value) < math.inf:
         raise RuntimeError(f"value cannot be converted to type {errors.c_name(value.dtype)} without overflow. In full().")
     return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
+
+
+def _repeated(value: Any, shape: tuple[int, ...]) -> Any:
+    """A tensor's value repeated to a shape, as operations, while a function is traced."""
+    return TABLE["clone"].call(TABLE["expand"].call(value.detach(), checked(shape)))
 
 
 @factory
@@ -673,8 +680,10 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     """The value repeated to input's shape, in input's dtype."""
     dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
     value = filling(fill_value, dt)
-    reads(value, "full_like() of a tensor's value")
-    return finish(np.full(shape_of(input), devices.host(value._d)), requires_grad, home(input, device))
+    if running_trace() is not None and isinstance(fill_value, Box):
+        return finish(_repeated(value, shape_of(input)), requires_grad, home(input, device))
+    array = np.full(shape_of(input), leaving(value, "full_like() of a tensor's value"))
+    return finish(array, requires_grad, home(input, device))
 
 
 # ------------------------------------------------------------------------------------------------------------- random
@@ -705,7 +714,7 @@ class Generator(random.Generator):
 
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""
-        super().set_state(devices.host(new_state._d) if isinstance(new_state, Box) else new_state)
+        super().set_state(leaving(new_state, "the state of a generator") if isinstance(new_state, Box) else new_state)
         return self
 
 
@@ -769,8 +778,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None, target: 
     different = draws.register_draw(g) if draws.inside() else []
     own = draws.differing(x)
     levels = sorted({*own, *different}, key=lambda level: level.id)
-    reads(x, "random numbers that depend on values")
-    values = values_of(x)
+    values = leaving(x, "random numbers that depend on values", whole=True)
     if not levels:
         trace = running_trace()
         array = make(g, values) if trace is None else trace.draw(lambda: make(g, values))
@@ -929,7 +937,7 @@ def normal(
         draws.differing(v)
     if isinstance(std, Box) and std._d.dtype.kind == "c":
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if isinstance(std, Box) and (values_of(std) < 0).any():
+    if isinstance(std, Box) and (examined(std) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
     values = finish(noise, False, home(tensors[0], device)) * std + mean
@@ -947,7 +955,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    if not silently(np.greater_equal, values_of(input), 0).all():
+    if not silently(np.greater_equal, examined(input), 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = drawn_from(lambda g, rates: g.poisson(rates), input, generator)
     return record.set_grad_fn_name("PoissonBackward0", TABLE["replaced"].call(input, drawn))

@@ -19,9 +19,8 @@ from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels import lapack
 from ..kernels.decompose import _hermitian_part
-from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving, unless_traced
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
 from ..table.spectrum import _polar_factor
 from . import casting
@@ -66,8 +65,8 @@ def mh(x: Any) -> Any:
 
 def hermitian(a: Any, lower: bool) -> Any:
     """The Hermitian matrix in a triangle; its gradient is spread over both triangles, as PyTorch's."""
-    raw = values_of(a)
-    if running_trace() is None and np.array_equal(raw, lapack.mh(raw)):
+    known = unless_traced(a)
+    if known is not None and np.array_equal(known, lapack.mh(known)):
         return a
     part = tril(a) if lower else triu(a)
     own = part.detach()
@@ -145,13 +144,13 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
     factor = _cholesky(hermitian(a, not upper))
     infos = infos_of(
         a,
-        np.isfinite(values_of(factor)).all(),
-        lambda: lapack.first_bad_minor(_hermitian_part(host(hermitian(a.detach(), not upper)._d))),
+        np.isfinite(examined(factor)).all(),
+        lambda: lapack.first_bad_minor(_hermitian_part(examined(hermitian(a.detach(), not upper), False))),
     )
     if check_errors and infos.any():
         raise errors.not_positive_definite(name, *batch_element(infos))
     if not check_errors:
-        reads(factor, f"{name}(), whose info LAPACK tells")
+        leaving(factor, f"{name}(), whose info LAPACK tells")
     return result("linalg_cholesky_ex", mh(factor) if upper else factor, fixed_like(np.asarray(infos, np.int32), a))
 
 
@@ -225,8 +224,7 @@ def geqrf(input: Any) -> Any:
     x = matrices("geqrf", input)
     if is_recording() and slot_of(x):
         raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr.")
-    reads(x, "geqrf(), which LAPACK computes")
-    raw, tau = np.linalg.qr(host(x._d), mode="raw")
+    raw, tau = np.linalg.qr(leaving(x, "geqrf(), which LAPACK computes"), mode="raw")
     return result("geqrf", fixed_like(raw.swapaxes(-2, -1), x), fixed_like(tau, x))
 
 
@@ -250,8 +248,8 @@ def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = Fals
 
 def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
     packed, pivots = _pivoted(name.removeprefix("torch."), A, pivot)
-    fine = bool(np.diagonal(values_of(packed), 0, -2, -1).all())
-    infos = infos_of(packed, fine, lambda: lapack.first_zero_pivot(host(packed._d)))
+    fine = bool(np.diagonal(examined(packed), 0, -2, -1).all())
+    infos = infos_of(packed, fine, lambda: lapack.first_zero_pivot(examined(packed, False)))
     if check_errors and infos.any():
         raise errors.zero_pivot(name, *batch_element(infos))
     return result("linalg_lu_factor_ex", packed, pivots, info_of(infos, packed, lambda: first_zero_pivot(packed.detach())))
@@ -340,15 +338,15 @@ def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
 
 def _finite(name: str, A: Any) -> Any:
     a = squares(name, A)
-    if not np.isfinite(values_of(a)).all():
+    if not np.isfinite(examined(a)).all():
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
     return a
 
 
 def _decomposed(A: Any, full: bool) -> Any:
     a = matrices("linalg.svd", A)
-    if not np.isfinite(values_of(a)).all():
-        raise errors.svd_failed(batch_element(~np.isfinite(host(a._d)).all((-2, -1)))[0])
+    if not np.isfinite(examined(a)).all():
+        raise errors.svd_failed(batch_element(~np.isfinite(examined(a, False)).all((-2, -1)))[0])
     return _svd_op(a, full)
 
 

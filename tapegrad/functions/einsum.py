@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name
-from ..kernels.devices import values_of
 from ..kernels.shape import _view, dim_of, shape_of
+from ..programs.tracing import leaving
 from . import casting
 from .arguments import with_grad_fn_name
 from .operands import of_one_dtype, promoted, promoted_in_full, tensor, to_dtype
@@ -349,7 +349,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     sx, sy = shape_of(x), shape_of(y)
     dims = dims if axes is None else axes
     if isinstance(dims, Box):
-        numbers = values_of(dims)
+        numbers = leaving(dims, "dims that are a tensor")
         dims = numbers.item() if numbers.size == 1 else numbers.tolist()
     if isinstance(dims, int):
         if dims < 0 or dims > min(len(sx), len(sy)):

@@ -14,9 +14,8 @@ from .. import dtypes, errors
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
-from ..kernels import devices
 from ..kernels.shape import shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import leaving
 from ..table.define import named
 from ..table.elementwise import (
     _add,
@@ -245,8 +244,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if input is None and other is None:
         if lookup.is_batched(c):
             return tuple(lookup.true_indices(c))
-        reads(c, lookup.SHAPE)
-        return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
+        return tuple([fixed_like(i, c) for i in np.nonzero(leaving(c, lookup.SHAPE))])
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))
     x, y = operand(input, True), operand(other, True)
@@ -326,7 +324,4 @@ def equal(input: Any, other: Any) -> bool:
 
 
 def _values(reader: str, *operands: Any) -> list[Any]:
-    xs = [tensor(x) for x in operands]
-    for x in xs:
-        reads(x, reader)
-    return [x._d for x in xs]
+    return [leaving(tensor(x), reader) for x in operands]

@@ -15,9 +15,8 @@ from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.vjp import fixed_like
 from ..core.warning import warn
-from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving
 from ..table.embed import _embedding, add_rows
 from . import create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
@@ -33,7 +32,7 @@ def _indices(name: str, indices: Any, rows: int) -> Any:
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
         )
-    values = values_of(index)
+    values = examined(index)
     if values.size and not 0 <= values.min() <= values.max() < rows:
         if name == "embedding":
             raise IndexError("index out of range in self")
@@ -131,7 +130,7 @@ def bags_by_offset(input: Any, offsets: Any, include_last_offset: bool) -> tuple
         raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(shape_of(starts))}")
     if include_last_offset and not starts._d.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    values = values_of(starts)
+    values = examined(starts)
     if values.size and (values[..., 0] != 0).any():
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
@@ -283,9 +282,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """
     labels = create.as_tensor(tensor)
     shape_of(labels)
-    if num_classes == -1:
-        reads(labels, "one_hot() without num_classes")
-    values = values_of(labels) if num_classes > 0 else host(labels._d)
+    values = leaving(labels, "one_hot() without num_classes") if num_classes == -1 else examined(labels)
     if values.dtype.kind not in "iu":
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if values.size and values.min() < 0:

@@ -22,7 +22,7 @@ from ..dtypes import is_inexact
 from ..kernels import devices
 from ..kernels.index import Index
 from ..kernels.shape import dim_of, shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from . import lookup
@@ -64,18 +64,16 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                     masks.append((i._d.shape, len(result)))
                 basic = False
                 continue
-            t, i = i, devices.host(i._d)
+            if is_inexact(i._d.dtype):
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+            if traced and i._d.dtype != np.uint8 and i._d.dtype.kind in "iu" and (i._d.ndim or lookup.is_traced(i)):
+                result.append(to_dtype(i, np.dtype(np.int64)))
+                basic = basic and not i._d.ndim
+                continue
+            i = leaving(i, lookup.SHAPE)
             if i.dtype == np.uint8:  # as in PyTorch, bytes are a mask
                 warn(BYTES)
                 i = i.astype(bool)
-            if is_inexact(i.dtype):
-                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-            if traced and i.dtype.kind in "iu" and (i.ndim or lookup.is_traced(t)):
-                result.append(to_dtype(t, np.dtype(np.int64)))
-                basic = basic and not i.ndim
-                continue
-            if traced:
-                reads(t, lookup.SHAPE)
         elif isinstance(i, list | tuple | range):
             i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
         if isinstance(i, bool | np.bool_):
@@ -240,11 +238,11 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
         return
-    key = lookup.with_arrays(key)
     try:
         shape = _shape_at(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
+    key = lookup.with_arrays(key)
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
@@ -263,12 +261,13 @@ def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:
         if places and not (one and len(places) == 1 and places[0].dtype.kind == "b" and places[0].ndim):
             key, _ = canonical(indices, shape_of(x))
             if not lookup.varies(key):
-                _check_fits(shape_of(value), _shape_at(x, lookup.with_arrays(key)))
+                _check_fits(shape_of(value), _shape_at(x, key))
             raise errors.index_put_dtypes(x._d.dtype, value._d.dtype)
 
 
 def _shape_at(x: Any, key: Any) -> tuple[int, ...]:
-    return form_of(x._d)[tuple(map(devices.host, key))].shape  # type: ignore[no-any-return]
+    known = tuple([examined(i, False) if isinstance(i, Box) else devices.host(i) for i in key])
+    return form_of(x._d)[known].shape  # type: ignore[no-any-return]
 
 
 def _check_fits(shape: tuple[int, ...], places: tuple[int, ...]) -> None:
@@ -298,18 +297,18 @@ def _index_of(name: str, index: Any, copy: bool = True) -> Any:
     if running_trace() is not None:
         index = tensor(index)
     elif not lookup.is_batched(index):
-        return _int_index(name, index, copy)
+        return _int_index(name, index, copy=copy)
     if index._d.dtype.kind not in "iu" or (index._d.dtype.itemsize < 4 and index._d.size):
-        return _int_index(name, index, copy)
+        return _int_index(name, index, copy=copy)
     return to_dtype(index, np.dtype(np.int64))
 
 
-def _int_index(name: str, index: Any, copy: bool = True) -> Any:
+def _int_index(name: str, index: Any, reader: str = "an index whose values count", copy: bool = True) -> Any:
     i = tensor(index)
     shape_of(i)
     if i._d.dtype.kind not in "iu" or (i._d.dtype.itemsize < 4 and i._d.size):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
-    return devices.host(i._d).astype(np.int64, copy=copy)
+    return leaving(i, reader).astype(np.int64, copy=copy)
 
 
 def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
@@ -594,7 +593,7 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> W
         raise errors.index_put_dtypes(x._d.dtype, v._d.dtype)
     _check_source(x, tuple(indices), v)
     if shape_of(v) and not lookup.varies(key):
-        _check_fits(shape_of(v), _shape_at(x, lookup.with_arrays(key)))
+        _check_fits(shape_of(v), _shape_at(x, key))
     return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
 
 
@@ -697,14 +696,12 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     """
     x = tensor(input)
     if repeats is None:
-        reads(x, COUNTS)
-        counts = _int_index("repeat_interleave", x)
+        counts = _int_index("repeat_interleave", x, COUNTS)
         if counts.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         x, d = fixed_like(np.arange(counts.size), x), 0
     else:
-        reads(tensor(repeats), COUNTS)
-        counts = _int_index("repeat_interleave", repeats)
+        counts = _int_index("repeat_interleave", repeats, COUNTS)
         x = TABLE["reshape"].call(x, (x._d.size,)) if dim is None or not shape_of(x) else x
         d = dim_of(dim or 0, len(shape_of(x)))
     n = shape_of(x)[d]
@@ -728,9 +725,9 @@ def _mask_index(x: Any, mask: Any, name: str) -> FlatIndex:
         raise errors.mask_dtype(name, m._d.dtype)
     if lookup.is_batched(m):
         return FlatIndex(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
-    reads(m, lookup.SHAPE)
+    known = leaving(m, lookup.SHAPE)
     try:
-        return FlatIndex(fixed(np.flatnonzero(np.broadcast_to(devices.host(m._d), shape_of(x))))._d)
+        return FlatIndex(fixed(np.flatnonzero(np.broadcast_to(known, shape_of(x))))._d)
     except ValueError:
         raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
@@ -793,10 +790,7 @@ def zero_(input: Any) -> Any:
 
 def _raw(a: Any, name: str) -> Any:
     """The array of an operand of a function whose result's shape depends on values, up to date."""
-    x = tensor(a)
-    shape_of(x)
-    reads(x, f"{name}(): the shape of the result depends on values")
-    return devices.host(x._d)
+    return leaving(tensor(a), f"{name}(): the shape of the result depends on values")
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -816,7 +810,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = devices.host(nonzero(input)._d)[:size]
+    found = leaving(nonzero(input), "nonzero_static()")[:size]
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
     return fixed_like(rows, tensor(input))

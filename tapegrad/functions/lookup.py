@@ -12,10 +12,9 @@ import numpy as np
 
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
-from ..kernels.devices import values_of
 from ..levels.level import LevelState
 from ..levels.vmap import SampleArray
-from ..programs.tracing import reads, same
+from ..programs.tracing import leaving, same, unless_traced
 from ..table.lookup import values
 
 ALL = slice(None)
@@ -38,8 +37,7 @@ def is_traced(t: Any) -> bool:
 
 def true_places(mask: Any) -> Any:
     """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
-    reads(mask, SHAPE)
-    values = values_of(mask)
+    values = leaving(mask, SHAPE, whole=True)
     counts = values.sum(tuple(range(values.ndim - mask._d.ndim, values.ndim)))
     if counts.min() != counts.max():
         raise mask._d.level.need_loop()
@@ -59,8 +57,8 @@ def true_indices(mask: Any) -> list[Any]:
 
 def from_zero(index: Any, n: int) -> Any:
     """An index into a dimension of n without negative numbers."""
-    known = values(index)
-    if running_trace() is None and (not known.size or known.min() >= 0):
+    known = unless_traced(index) if isinstance(index, Box) else index
+    if known is not None and (not known.size or known.min() >= 0):
         return index
     where = TABLE["where"].call if isinstance(index, Box) else np.where
     return where(index < 0, index + n, index)

@@ -13,13 +13,12 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import running_trace, set_grad_fn_name
+from ..core.record import set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..core.warning import warn
-from ..kernels.devices import values_of
 from ..kernels.numpy import can_store, silently
 from ..kernels.shape import shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving, unless_traced
 from ..table import elementwise as elementwise_records
 from ..table.elementwise import logsigmoid
 from ..table.loss import _cross_entropy, _log_loss
@@ -200,7 +199,7 @@ def gaussian_nll_loss(
     """
     x, y = tensor(input), tensor(target)
     v = tensor(var) if not isinstance(var, float) else create.full_like(x, var)
-    if (values_of(v) < 0).any():
+    if (examined(v) < 0).any():
         raise ValueError("var has negative entry/entries")
     a, b = shape_of(x), shape_of(v)
     if b != a:
@@ -282,7 +281,7 @@ def binary_cross_entropy(
         got, expected = errors.dtype_name(y._d.dtype), errors.dtype_name(x._d.dtype)
         raise RuntimeError(f"Found dtype {got} but expected {expected}. In binary_cross_entropy(): the dtype of target.")
     reduction = _reduction(size_average, reduce, reduction)
-    values = values_of(x)
+    values = examined(x)
     if not silently(lambda: ((values >= 0) & (values <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = _log_loss(x, y)
@@ -447,7 +446,7 @@ def multi_margin_loss(
         )
     if y._d.dtype != np.int64:
         raise RuntimeError(f"expected scalar type Long but found {errors.dtype_name(y._d.dtype)}")
-    places = values_of(y)
+    places = examined(y)
     if ((places < 0) | (places >= classes)).any():
         raise RuntimeError("target out of range")
     y = shape.reshape(y, (n, 1))
@@ -482,7 +481,7 @@ def multilabel_margin_loss(
         )
     x, y, single = _rows("multilabel_margin_loss", input, target)
     n, classes = shape_of(x)
-    values = values_of(y)
+    values = examined(y)
     if ((values < -1) | (values >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
     wanted = sums.cumprod(to_dtype(y >= 0, np.dtype(np.int64)), 1)
@@ -584,10 +583,11 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
             f"shape has shape {list(expected)}"
         )
     labels, counted = to_dtype(labels, np.dtype(np.int64)), None
-    if running_trace() is not None or (values_of(labels) == ignore_index).any():
+    known = unless_traced(labels)
+    if known is None or (known == ignore_index).any():
         counted = elementwise.ne(labels, ignore_index)
         labels = elementwise.where(counted, labels, 0)
-    values = values_of(labels)
+    values = examined(labels)
     outside = (values < 0) | (values >= classes)
     if outside.any():
         raise IndexError(f"Target {values[outside].flat[0]} is out of bounds.")
@@ -759,8 +759,7 @@ def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
     """Targets as (N, S), padded with 0."""
     if targets._d.ndim != 1 or batch == 1:
         return shape.reshape(targets, (batch, -1))
-    reads(lengths, "ctc_loss() of targets in one dimension, whose lengths are not constant")
-    known = values_of(lengths)
+    known = leaving(lengths, "ctc_loss() of targets in one dimension, whose lengths are not constant", whole=True)
     steps = np.arange(known.max(initial=0))
     within = steps < known[:, None]
     places = np.where(within, np.cumsum(known)[:, None] - known[:, None] + steps, 0)
@@ -853,7 +852,8 @@ def ctc_loss(
 
 def longest(lengths: Any, most: int) -> int:
     """The largest of some lengths; while a function is traced, the most that it can be."""
-    return int(values_of(lengths).max(initial=0)) if running_trace() is None else most
+    known = unless_traced(lengths)
+    return most if known is None else int(known.max(initial=0))
 
 
 def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:
@@ -863,7 +863,7 @@ def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, 
         raise RuntimeError("input_lengths must be of size batch_size")
     if shape_of(lengths) != (batch,):
         raise RuntimeError("target_lengths must be of size batch_size")
-    frames = values_of(frames).reshape(-1)  # of all samples, inside vmap
+    frames = examined(frames).reshape(-1)  # of all samples, inside vmap
     if frames.size and frames.max() > steps:
         at = int(frames.argmax())
         raise RuntimeError(

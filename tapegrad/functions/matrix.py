@@ -13,14 +13,13 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import Box, functional, running_trace
+from ..core.record import Box, functional
 from ..core.vjp import fixed_like
 from ..dtypes import HALF
 from ..kernels import lapack
-from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving, unless_traced
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
 from . import casting, reduce
 from .arguments import reduced_dims, with_grad_fn_name, with_out
@@ -44,7 +43,7 @@ from .decompose import (
 )
 from .decompose import hermitian as mirrored
 from .elementwise import conj
-from .operands import tensor, to_dtype
+from .operands import form_of, tensor, to_dtype
 from .results import result
 from .shape import broadcast_to, flip, movedim, reshape, transpose, tril, unsqueeze
 
@@ -73,8 +72,8 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     b = unsqueeze(b, -1) if vector else b
     _check_equation(name, a, b, left)
     x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
-    fine = (x._d.size or not a._d.size) and np.isfinite(values_of(x)).all()
-    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
+    fine = (x._d.size or not a._d.size) and np.isfinite(examined(x)).all()
+    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(examined(a, False))[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
     return (reshape(x, shape_of(x)[:-1]) if vector else x), _pivot_info(infos, a)
@@ -231,7 +230,7 @@ def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
 def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     a = squares(name, A)
     x = _inverse(a)
-    infos = infos_of(a, np.isfinite(values_of(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
+    infos = infos_of(a, np.isfinite(examined(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(examined(a, False))[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
     return x, _pivot_info(infos, a)
@@ -265,7 +264,7 @@ def _tolerance(value: Any, otherwise: float) -> Any:
     """A tolerance beside singular values: a number, or a number for each matrix."""
     if value is None:
         return otherwise
-    return host(value._d)[..., None] if isinstance(value, Box) else value
+    return leaving(value, "a tolerance that is a tensor")[..., None] if isinstance(value, Box) else value
 
 
 def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -345,9 +344,10 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     rank = _rank(s, atol, rtol)
     empty = fixed_like(np.zeros((0,), s._d.dtype), s)
     residuals = reshape(TABLE["real"].call(x) if x._d.dtype.kind == "c" else x, (-1,))[:0]
-    if m > n and driver in ("gelsd", "gelss"):
-        reads(rank, "lstsq(): the shape of the residuals depends on the rank")
-    if m > n and (driver == "gels" or (driver != "gelsy" and (host(rank._d) == n).all())):
+    if m > n and (
+        driver == "gels"
+        or (driver != "gelsy" and (leaving(rank, "lstsq(): the shape of the residuals depends on the rank") == n).all())
+    ):
         r = a @ x - b2
         residuals = reduce.sum(TABLE["real"].call(r * conj(r)) if r._d.dtype.kind == "c" else r * r, -2)
     return result(
@@ -562,16 +562,17 @@ def linalg_cond(A: Any, p: Any = None) -> Any:
     a = matrices("linalg.cond", A)
     if p is None or p == 2 or p == -2:
         if not shape_of(a)[-1] * shape_of(a)[-2]:
-            return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
+            return fixed_like(np.zeros(shape_of(a)[:-2], form_of(a._d).real.dtype), a)
         s = linalg_svdvals(a)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     a = squares("linalg.cond", a)
     if not shape_of(a)[-1]:
-        return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
+        return fixed_like(np.zeros(shape_of(a)[:-2], form_of(a._d).real.dtype), a)
     x, infos = _inverted("linalg.cond", a, False)
     singular = TABLE["ne"].call(infos, 0)
     r = linalg_matrix_norm(a, p) * linalg_matrix_norm(x, p)
-    return TABLE["where"].call(singular, math.inf, r) if running_trace() is not None or host(singular._d).any() else r
+    known = unless_traced(singular)
+    return TABLE["where"].call(singular, math.inf, r) if known is None or known.any() else r
 
 
 # -------------------------------------------------------------------------------------------- reflections, low rank

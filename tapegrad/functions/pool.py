@@ -19,10 +19,10 @@ from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
-from ..kernels.devices import values_of
 from ..kernels.pool import Array, Sizes
 from ..kernels.resample import adaptive_windows
 from ..kernels.shape import shape_of
+from ..programs.tracing import examined
 from ..table.define import named
 from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
@@ -551,7 +551,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         pads = _expanded(name, "padding", padding, dims)
         sizes = _unpooled_sizes(x, kernel, _stride(name, stride, kernel), pads, output_size)
         size = math.prod(sizes)
-        values = values_of(places)
+        values = examined(places)
         wrong = values[(values < 0) | (values >= size)]
         if wrong.size:
             volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))

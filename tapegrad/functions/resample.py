@@ -15,15 +15,15 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, running_trace, set_grad_fn_name, wrap
+from ..core.record import Box, fixed, set_grad_fn_name, wrap
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_floating
-from ..kernels.devices import host
 from ..kernels.numpy import quiet
 from ..kernels.resample import Array, Spec, adaptive_windows, cubic_weights
 from ..kernels.shape import shape_of
+from ..programs.tracing import unless_traced
 from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
@@ -349,7 +349,8 @@ def _whole(place: Any) -> Any:
 
 def _values(place: Any) -> Any:
     """The array of a tensor; where its values are not known, inside a vmap or a trace, the tensor without history."""
-    return place.detach() if lookup.is_batched(place) or running_trace() is not None else host(place._d)
+    known = None if lookup.is_batched(place) else unless_traced(place)
+    return place.detach() if known is None else known
 
 
 def _constant(a: Any) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE, FlatIndex
-from ..core.record import Box, fixed, running_trace, set_grad_fn_name
+from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like, zeros_like
-from ..kernels.devices import host
 from ..kernels.shape import shape_of
+from ..programs.tracing import unless_traced
 from . import lookup
 from .arguments import numpy_names, with_grad_fn_name, with_out
 from .index import WRITES, Write, grid_write, line_of, shown, sliced_source, written
@@ -31,7 +31,8 @@ def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
     order = TABLE["argsort"].call(places, 0, False, True)
     places, v = shown("index", places, (order,)), shown("index", v, (order,))
     n, reach = len(places), 1
-    longest = n if running_trace() is not None or lookup.is_batched(places) else np.bincount(host(places._d)).max(initial=0)
+    known = None if lookup.is_batched(places) else unless_traced(places)
+    longest = n if known is None else np.bincount(known).max(initial=0)
     while reach < longest:
         same = TABLE["eq"].call(places[reach:], places[:-reach])
         v = TABLE["cat"].call([v[:reach], TABLE["where"].call(same, v[reach:] * v[:-reach], v[reach:])], 0)

@@ -11,7 +11,7 @@ from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import fixed, set_grad_fn_name
 from ..core.warning import warn
-from ..kernels.devices import values_of
+from ..programs.tracing import examined
 from . import casting, fft
 from .create import finish, ones
 from .joining import stack
@@ -190,7 +190,7 @@ def istft(
     kept = max(min(end, full) - start, 0)
     signal = narrow(TABLE["overlap_add"].call(parts * weights, full, hop), -1, start, kept)
     envelope = narrow(TABLE["overlap_add"].call(squares, full, hop), -1, start, kept)
-    least = np.abs(values_of(envelope)).min(initial=np.inf)
+    least = np.abs(examined(envelope)).min(initial=np.inf)
     if not least > VANISHING:
         raise RuntimeError(f"istft() window overlap add min: {least}: the windows leave a part of the signal out")
     if end > full:

@@ -14,9 +14,8 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import fixed
 from ..core.vjp import fixed_like
-from ..kernels.devices import host
 from ..kernels.shape import dim_of, shape_of
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving
 from ..table.sort import (
     _argsort,
     _cummax,
@@ -216,8 +215,8 @@ def _probabilities(name: str, x: Any, q: Any) -> Any:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q._d.dtype != dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    known = host(q._d)
-    if isinstance(known, np.ndarray) and not ((known >= 0) & (known <= 1)).all():
+    known = examined(q)
+    if not ((known >= 0) & (known <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 
@@ -263,9 +262,9 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     axis = None if dim is None else dim_within(dim, x._d.ndim)
     if axis is not None and not x._d.size and x._d.shape[axis]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    reads(x, "unique(): the shape of the result depends on values")
+    known = leaving(x, "unique(): the shape of the result depends on values")
     _, first, inverse, counts = np.unique(
-        host(x._d), axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+        known, axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     inverse = inverse.reshape(x._d.shape if axis is None else -1)
     return _distinct(x, axis, first, inverse if return_inverse else None, counts if return_counts else None)
@@ -275,8 +274,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     """The first of each run of equal elements, or of equal slices along `dim`."""
     x = tensor(input)
     axis = None if dim is None else dim_of(dim, x._d.ndim)
-    reads(x, "unique_consecutive(): the shape of the result depends on values")
-    known = host(x._d)
+    known = leaving(x, "unique_consecutive(): the shape of the result depends on values")
     rows = known.reshape(-1, 1) if axis is None else np.moveaxis(known, axis, 0)
     rows = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     starts = np.ones(len(rows), bool)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, fixed
-from ..programs.tracing import reads
+from ..programs.tracing import leaving
 from ..table import elementwise as elementwise_records
 from ..table.define import named
 from ..table.special import (
@@ -179,9 +179,7 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Callable[
             degrees = math.trunc(degrees)
         elif degrees.is_floating_point():
             degrees = elementwise_records.trunc(degrees)
-        degree = degrees if isinstance(degrees, int | float) else degrees._d
-        if isinstance(degrees, Box):
-            reads(degrees, "degrees that are a tensor")
+        degree = leaving(degrees, "degrees that are a tensor") if isinstance(degrees, Box) else degrees
         last = int(np.max(degree, initial=0))
         p = [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)][: last + 1]
         for k in range(1, last):

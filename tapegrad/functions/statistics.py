@@ -12,12 +12,11 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, running_trace
+from ..core.record import Box
 from ..core.vjp import fixed_like
 from ..core.warning import warn
-from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving, unless_traced
 from . import casting
 from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
 from .joining import cat
@@ -49,7 +48,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
     if w._d.size != count:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                            f"{w._d.size} != {count}")  # fmt: skip
-    if (values_of(w) < 0).any():
+    if (examined(w) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return TABLE["reshape"].call(w, (count,))
 
@@ -83,14 +82,14 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
         centred = x - TABLE["mean"].call(x, (1,), True)
     else:
         total = sum(w)
-        if not (values_of(total) != 0).all():
+        if not (examined(total) != 0).all():
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         centred = x - sum(x * w, 1, True) / total
     divisor: Any = total - correction
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
-    unknown = isinstance(divisor, Box) and running_trace() is not None
-    if unknown or np.any((values_of(divisor) if isinstance(divisor, Box) else divisor) <= 0):
+    known = unless_traced(divisor) if isinstance(divisor, Box) else divisor
+    if known is None or np.any(known <= 0):
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         divisor = TABLE["where"].call(TABLE["gt"].call(divisor, 0), divisor, 0.0) if isinstance(divisor, Box) else 0
     weighted = centred if w is None else centred * w
@@ -128,8 +127,7 @@ def _bounds(name: str, x: Any, low: float, high: float) -> tuple[float, float]:
 
 def _real_values(name: str, input: Any) -> Any:
     given = tensor(input)
-    reads(given, f"{name}(), which NumPy counts")
-    x = host(given._d)
+    x = leaving(given, f"{name}(), which NumPy counts")
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(x.dtype)}'")
     return x
@@ -152,7 +150,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
 
 
 def _given_edges(x: Any, bins: Any) -> Any:
-    edges = host(tensor(bins)._d)
+    edges = leaving(tensor(bins), "bins that are a tensor")
     if edges.dtype != x.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
@@ -178,7 +176,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         edges: Any = np.linspace(low, high, _some_bins(bins) + 1)
     else:
         edges = _given_edges(x, bins)
-    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)
+    weights = None if weight is None else leaving(tensor(weight), "weights that are a tensor").reshape(-1)
     hist, _ = np.histogram(wide.reshape(-1), edges, weights=weights, density=density)
     return result("histogram", *[fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, edges)])
 
@@ -214,7 +212,7 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     for column, e in zip(points.T, edges, strict=True):
         inside &= (column >= e[0]) & (column <= e[-1])
         index = index * (len(e) - 1) + np.minimum(np.searchsorted(e, column, "right") - 1, len(e) - 2)
-    weights = None if weight is None else host(tensor(weight)._d)
+    weights = None if weight is None else leaving(tensor(weight), "weights that are a tensor")
     if weights is not None and weights.shape != x.shape[:-1]:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding "

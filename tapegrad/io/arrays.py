@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.record import wrap
-from ..programs.tracing import reads
-from ..tensor.access import raw
+from ..programs.tracing import leaving
 from ..tensor.tensor import Tensor
 from .rebuild import MADE
 
@@ -16,9 +15,7 @@ from .rebuild import MADE
 def _named_arrays(obj: Any, suffix: str) -> dict[str, Any]:
     if not isinstance(obj, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items()):
         raise TypeError(f"a {suffix} file holds a dict of names and tensors, as a state_dict; got {type(obj).__name__}")
-    for t in obj.values():
-        reads(t, "saving")
-    return {name: np.ascontiguousarray(raw(t)).reshape(t.shape) for name, t in obj.items()}
+    return {name: np.ascontiguousarray(leaving(t, "saving")).reshape(t.shape) for name, t in obj.items()}
 
 
 def _safetensors() -> Any:

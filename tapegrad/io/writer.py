@@ -9,9 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import dtypes
-from ..kernels import devices
-from ..programs.tracing import reads
-from ..tensor.access import raw
+from ..programs.tracing import leaving
 from ..tensor.pickling import PRIVATE
 from ..tensor.tensor import Parameter, Tensor
 from .storages import STORAGE_OF, Blocks
@@ -97,8 +95,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         return function, args
 
     def plain_form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
-        reads(t, "saving")
-        array = devices.host(raw(t))
+        array = leaving(t, "saving")
         self.arrays.append(array)
         key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
         strides = tuple([s // array.itemsize for s in array.strides]) if array.size else tuple(t.stride())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -279,7 +279,11 @@ class TracedCall:
                 continue
             if a.chain[: len(own)] != own or (tracked and hist is not a.hist):
                 raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
-            return Result(None, same=place, chain=a.chain[len(own) :], tracked=tracked)
+            chain = a.chain[len(own) :]
+            numbers = [self.trace.numbers.get(id(array)) for _, params in chain for array in arrays_in(params)]
+            if not self.trace.fixed.issuperset(numbers):
+                raise Unusable("a view of a tensor of outside, at a place that depends on values, is returned: clone() it")
+            return Result(None, same=place, chain=chain, tracked=tracked)
         return None
 
     def _escaped(self, leaves: list[Any]) -> None:
@@ -337,6 +341,15 @@ def living(refs: list[Any]) -> list[Any]:
 def identities(refs: list[Any]) -> list[int]:
     """The ids of what weak references refer to, 0 for what is gone."""
     return [0 if t is None else id(t) for t in [ref() for ref in refs]]
+
+
+def arrays_in(params: Any) -> Iterator[Any]:
+    """The arrays among the parameters of an operation."""
+    if isinstance(params, np.ndarray):
+        yield params
+    elif type(params) in (tuple, list):
+        for p in params:
+            yield from arrays_in(p)
 
 
 def array_of(t: Any) -> Any:

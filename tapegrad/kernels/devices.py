@@ -22,7 +22,6 @@ import numpy as np
 
 from .. import errors
 from ..core import record
-from ..core import vjp as rules
 from ..core.op import Op
 from ..dtypes import CPU as CPU
 from ..dtypes import device
@@ -138,11 +137,6 @@ def wait(named: device) -> None:
 def host(array: Any) -> Any:
     """The values as an array of NumPy, which may not be written into."""
     return np.asarray(array) if type(array) in record.device_array_types else array
-
-
-def values_of(t: Any) -> Any:
-    """A tensor's values as an array of NumPy that may not be written into; of a batched one, those of the whole batch."""
-    return host(rules.bottom(t))
 
 
 def common(arrays: Sequence[Any]) -> device:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.op import Op
-from ..core.record import Box, wrap
+from ..core.record import Box, running_trace, wrap
 from ..core.state import restore_recording, set_recording
-from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, zeros_like
+from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, masked_product_traced, zeros_like
 from ..dtypes import is_inexact
 from .diff_inputs import DiffInputs
 from .level import Level
@@ -85,7 +85,7 @@ def tangents_of(
 
 def zero_unmoved_rows(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
     """A tangent of an op of rows, with 0 for what is not finite in rows that do not move (the fully masked softmax row)."""
-    if found is None or arrays.finite(bottom(found)):
+    if found is None or (running_trace() is None and arrays.finite(bottom(found))):
         return found
     moves = any_in_row(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
     return TENSOR_XP.where(TENSOR_XP.logical_or(moves, TENSOR_XP.isfinite(found)), found, 0.0)
@@ -101,11 +101,12 @@ def any_in_row(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
 def elementwise_tangent(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
     """Tangent of an elementwise op: the sum of local derivatives times tangents."""
     terms = []
+    product = masked_product_recorded if running_trace() is None else masked_product_traced
     for rule, t in zip(op.rules, tangents, strict=True):
         if t is None or rule == 0:
             continue
         d = rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule
-        terms.append(t if isinstance(d, int | float) and d == 1 else masked_product_recorded(t, d))
+        terms.append(t if isinstance(d, int | float) and d == 1 else product(t, d))
     if not terms:
         return None
     result = total(terms)

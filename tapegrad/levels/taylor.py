@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import vjp as rules
 from ..core.op import TABLE, Op
-from ..core.record import Box, functional, wrap
+from ..core.record import Box, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.vjp import RAW_XP, TENSOR_XP, arrays, bottom
 from ..dtypes import is_inexact
@@ -377,10 +377,14 @@ class Taylor(Level):
         ]
 
 
+def bottom_of(c: Any) -> Any:
+    return bottom(c) if isinstance(c, Box) else c
+
+
 def zero_unmoved(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any) -> None:
     """Give a result 0 for coefficients that are not finite where no operand moves: strong zero, as in forward mode."""
     last = next((c for c in r.c[:0:-1] if c is not None), 0.0)
-    if math.isfinite(last) if type(last) is float else arrays.finite(bottom(last) if isinstance(last, Box) else last):
+    if math.isfinite(last) if type(last) is float else running_trace() is None and arrays.finite(bottom_of(last)):
         return
     moves: Any = None
     for c in [c for a in args if type(a) is Series for c in a.c[1:] if c is not None]:

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.record import running_trace
 from ..functions import create, shape
 from ..functions.attention import added_masks
-from ..programs.tracing import reads
+from ..programs.tracing import leaving
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 from . import functional as F
@@ -38,9 +38,9 @@ def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
     """
     if given is not None or mask is None or (running_trace() is not None and mask.dtype == x.dtype):
         return bool(given)
-    reads(mask, "a mask that may be causal")
-    values = raw(mask)
-    return values.shape == (length, length) and bool((values == raw(square_subsequent_mask(length, None, mask.dtype))).all())
+    values = leaving(mask, "a mask that may be causal")
+    causal = leaving(square_subsequent_mask(length, None, mask.dtype), "a constant")
+    return values.shape == (length, length) and bool((values == causal).all())
 
 
 def _length(x: Any, batch_first: bool) -> int:

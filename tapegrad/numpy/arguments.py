@@ -18,6 +18,7 @@ from ..functions import create, shape
 from ..functions.joining import stack
 from ..functions.operands import promoted, tensor
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import leaving
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 
@@ -88,10 +89,10 @@ def _tensor(x: Any) -> Any:
 
 
 def _raw_index(indices: Any) -> Any:
-    """Indices with their tensors as arrays."""
+    """Indices, or other arguments whose values NumPy code reads, with their tensors as arrays."""
     if isinstance(indices, tuple):
         return tuple([_raw_index(i) for i in indices])
-    return raw(indices) if isinstance(indices, Tensor) else indices
+    return leaving(indices, "an index of a NumPy function") if isinstance(indices, Tensor) else indices
 
 
 def _ufunc_operands(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -149,7 +150,7 @@ def _into(name: str, out: Any, result: Any) -> Any:
             f"Can't call numpy() on Tensor that requires grad: the ndarray given to numpy.{name} as out= cannot carry the "
             "result's gradient. Give a tensor, or use the value that the function returns."
         )
-    out[...] = source
+    out[...] = leaving(result, "out= that is an ndarray")
     return out
 
 

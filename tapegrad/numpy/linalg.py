@@ -13,11 +13,11 @@ from ..errors import LinAlgError as LinAlgError
 from ..functions import elementwise, reduce, shape
 from ..functions import linalg as products
 from ..functions.operands import promoted
-from ..programs.tracing import reads
+from ..programs.tracing import leaving
 from ..table import elementwise as elementwise_records
 from ..tensor.access import raw
 from . import routines
-from .arguments import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, override
+from .arguments import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _raw_index, _tensor, _tensors, override
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -93,8 +93,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     m, n = raw(x).shape
     u, s, vh = torch_linalg.svd(x, full_matrices=False)
     bound = np.finfo(raw(x).dtype).eps * max(m, n) if rcond is None else rcond
-    reads(s, "lstsq(): the shape of its parts depends on the rank")
-    values = raw(s)
+    values = leaving(s, "lstsq(): the shape of its parts depends on the rank")
     rank = int((values > bound * values.max(initial=0.0)).sum())
     column = shape.unsqueeze(y, -1) if raw(y).ndim == 1 else y
     projected = products.matmul(elementwise.conj(shape.transpose(u, 0, 1))[:rank], column)
@@ -114,9 +113,7 @@ def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
     """Eigenvalues (and eigenvectors), without imaginary parts where a real matrix has none: NumPy's convention until 2.5."""
     if ALWAYS_COMPLEX:
         return values, *vectors
-    if not _tensor(a).is_complex():
-        reads(values, "eigenvalues, whose dtype NumPy chooses by their values")
-    if _tensor(a).is_complex() or raw(values).imag.any():
+    if _tensor(a).is_complex() or leaving(values, "eigenvalues, whose dtype NumPy chooses by their values").imag.any():
         return values, *vectors
     return tuple([v.real for v in (values, *vectors)])
 
@@ -179,7 +176,9 @@ def matrix_power(a: Any, n: int) -> Any:
 @override(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """Number of singular values above a bound; it has no gradient."""
-    return wrap(np.asarray(np.linalg.matrix_rank(raw(_matrix(A)), tol, hermitian, rtol=rtol)))
+    values = leaving(_matrix(A), "numpy.linalg.matrix_rank")
+    tol, rtol = _raw_index(tol), _raw_index(rtol)
+    return wrap(np.asarray(np.linalg.matrix_rank(values, tol, hermitian, rtol=rtol)))
 
 
 @override(np.linalg.multi_dot)

@@ -20,6 +20,7 @@ from ..functions.arguments import sizes
 from ..functions.joining import cat, stack
 from ..functions.operands import common_dtype, form_of, promoted
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import leaving
 from ..table import elementwise as records
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
@@ -307,7 +308,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 @override(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     x = _tensor(a)
-    i = np.asarray(raw(_tensor(indices)))
+    i = np.asarray(leaving(_tensor(indices), "indices of numpy.take (index the tensor with them instead)"))
     if i.dtype.kind not in "iu" and i.size:
         raise TypeError(f"numpy.take: indices must be integers, but got {i.dtype}")
     if axis is None:
@@ -507,22 +508,22 @@ def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 
 @override(np.isclose)
 def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    x, y = (raw(v) for v in _tensors((a, b)))
+    x, y = (leaving(v, "numpy.isclose (use tapegrad.isclose)") for v in _tensors((a, b)))
     return wrap(np.asarray(np.isclose(x, y, _number(rtol), _number(atol), equal_nan)))
 
 
 @override(np.allclose)
 def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
-    return bool(raw(_isclose(a, b, rtol, atol, equal_nan)).all())
+    return bool(leaving(_isclose(a, b, rtol, atol, equal_nan), "numpy.allclose").all())
 
 
 def _number(value: Any) -> Any:
-    return raw(value) if isinstance(value, Tensor) else value
+    return leaving(value, "a tolerance that is a tensor") if isinstance(value, Tensor) else value
 
 
 @override(np.array_equal)
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    x, y = (raw(v) for v in _tensors((a1, a2)))
+    x, y = (leaving(v, "numpy.array_equal") for v in _tensors((a1, a2)))
     return bool(np.array_equal(x, y, equal_nan))
 
 

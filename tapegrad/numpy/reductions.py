@@ -11,6 +11,7 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..functions import elementwise, index, reduce, shape, sort
+from ..programs.tracing import examined, leaving
 from ..table import elementwise as records
 from ..tensor.access import raw
 from .arguments import NO, _axes, _flag, _floating, _into, _kept, _mask, _merged, _tensor, _tensors, _to, max_of, override
@@ -80,7 +81,8 @@ def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callabl
             return function(x, axes, keepdims)
         axes = tuple(range(raw(x).ndim)) if axes is None else axes
         merged = _merged(x, axes)
-        result = index.take_along_dim(merged, wrap(place(raw(merged), -1, keepdims=True)), -1)
+        values = leaving(merged, "the extreme of complex numbers, in NumPy's order")
+        result = index.take_along_dim(merged, wrap(place(values, -1, keepdims=True)), -1)
         return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
@@ -108,7 +110,7 @@ def _counted(x: Any, axes: tuple[int, ...], keepdims: bool, mask: Any) -> Any:
     if mask is None:
         return math.prod([raw(x).shape[d] for d in axes])
     real = raw(x).real.dtype
-    return wrap(np.asarray(np.sum(raw(mask), axis=axes, keepdims=keepdims)).astype(real))
+    return reduce.sum(TABLE["cast"].call(mask, real), axes, keepdims)
 
 
 @override(np.mean)
@@ -181,7 +183,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
             sizes = tuple([n if d in axes else 1 for d, n in enumerate(raw(x).shape)])
             w = shape.expand(shape.reshape(shape.permute(w, order), sizes), raw(x).shape)
         total = _sum(_to(w, raw(records.mul(x, w)).dtype), axis, keepdims=keepdims)
-        if (raw(total) == 0).any():
+        if (examined(total) == 0).any():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         result = elementwise.div(_sum(x * w, axis, keepdims=keepdims), total)
     return (result, total) if returned else result
@@ -205,7 +207,8 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
 
 @override(np.count_nonzero)
 def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    return wrap(np.asarray(np.count_nonzero(raw(_tensor(a)), axis=axis, keepdims=keepdims)))
+    values = leaving(_tensor(a), "numpy.count_nonzero (use tapegrad.count_nonzero)")
+    return wrap(np.asarray(np.count_nonzero(values, axis=axis, keepdims=keepdims)))
 
 
 def _place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE
-from ..core.record import running_trace, wrap
+from ..core.record import wrap
 from ..functions import (
     complex_and_bits,
     create,
@@ -28,7 +28,7 @@ from ..functions.arguments import sizes
 from ..functions.joining import atleast_3d, cat, stack, unbind
 from ..functions.operands import promoted
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import reads
+from ..programs.tracing import examined, leaving, unless_traced
 from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
 from ..table import special as special_records
@@ -348,7 +348,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
             raise TypeError(
                 f"numpy.pad does not support mode={mode!r} with {kwargs} for tensors: its gradient would be lost"
             )
-        return create.as_tensor(np.pad(raw(x), widths, mode, **kwargs))
+        return create.as_tensor(np.pad(leaving(x, f"numpy.pad with mode={mode!r}"), widths, mode, **kwargs))
     for d, pair in enumerate(widths):
         x = index.index_select(x, d, np.pad(np.arange(raw(x).shape[d]), pair, mode)) if pair != [0, 0] else x
     return x
@@ -357,8 +357,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 @override(np.trim_zeros)
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = _tensor(filt)
-    reads(x, "trim_zeros(): the shape of the result depends on values")
-    places = np.nonzero(raw(x))
+    places = np.nonzero(leaving(x, "trim_zeros(): the shape of the result depends on values"))
     for d in _axes(axis, raw(x).ndim):
         if not places[d].size:
             return x[(*(slice(None),) * d, slice(0, 0))]
@@ -386,7 +385,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @override(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     xs = list(shape.broadcast_tensors(_tensor(a), *promoted(_tensors(list(choices)))))
-    places = np.asarray(raw(xs[0]))
+    places = examined(xs[0])
     n = len(xs) - 1
     if mode == "raise" and ((places < 0) | (places >= n)).any():
         raise ValueError("invalid entry in choice array")
@@ -408,12 +407,12 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 @override(np.argwhere)
 def _argwhere(a: Any) -> Any:
-    return wrap(np.argwhere(raw(a)))
+    return wrap(np.argwhere(leaving(a, "argwhere(): the shape of the result depends on values")))
 
 
 @override(np.flatnonzero)
 def _flatnonzero(a: Any) -> Any:
-    return wrap(np.flatnonzero(raw(a)))
+    return wrap(np.flatnonzero(leaving(a, "flatnonzero(): the shape of the result depends on values")))
 
 
 @override(np.partition)
@@ -421,30 +420,30 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", orde
     _refuse("partition", kind=(kind, "introselect"), order=(order, None))
     x = shape.reshape(_tensor(a), -1) if axis is None else _tensor(a)
     axis = -1 if axis is None else axis
-    return index.take_along_dim(x, wrap(np.argpartition(raw(x), kth, axis)), axis)
+    return index.take_along_dim(x, wrap(np.argpartition(leaving(x, "numpy.partition"), kth, axis)), axis)
 
 
 @override(np.argpartition)
 def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     _refuse("argpartition", kind=(kind, "introselect"), order=(order, None))
-    return wrap(np.argpartition(raw(a), kth, axis))
+    return wrap(np.argpartition(leaving(a, "numpy.argpartition"), kth, axis))
 
 
 @override(np.searchsorted)
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    x, y = (raw(t) for t in _tensors((a, v)))
+    x, y = (leaving(t, "numpy.searchsorted (use tapegrad.searchsorted)") for t in _tensors((a, v)))
     return wrap(np.asarray(np.searchsorted(x, y, side, _raw_index(sorter))))  # type: ignore[call-overload]
 
 
 @override(np.digitize)
 def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    v, edges = (raw(t) for t in _tensors((x, bins)))
+    v, edges = (leaving(t, "numpy.digitize (use tapegrad.bucketize)") for t in _tensors((x, bins)))
     return wrap(np.asarray(np.digitize(v, edges, right)))
 
 
 @override(np.isin)
 def _isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
-    x, y = (raw(v) for v in _tensors((element, test_elements)))
+    x, y = (leaving(v, "numpy.isin (use tapegrad.isin)") for v in _tensors((element, test_elements)))
     return wrap(np.asarray(np.isin(x, y, assume_unique, invert, kind=kind)))
 
 
@@ -460,7 +459,8 @@ def _unique(
 ) -> Any:  # fmt: skip
     x = _tensor(ar) if axis is not None else shape.reshape(_tensor(ar), -1)
     _refuse("unique", sorted=(sorted, True))
-    _, first, inverse, counts = np.unique(raw(x), True, True, True, axis, equal_nan=equal_nan)
+    known = leaving(x, "unique(): the shape of the result depends on values")
+    _, first, inverse, counts = np.unique(known, True, True, True, axis, equal_nan=equal_nan)
     inverse = inverse if axis is not None else inverse.reshape(raw(_tensor(ar)).shape)
     values = index.index_select(x, 0 if axis is None else axis, first)
     wanted = [(return_index, first), (return_inverse, inverse), (return_counts, counts)]
@@ -542,7 +542,8 @@ def _real_if_close(a: Any, tol: float = 100) -> Any:
     if not x.is_complex():
         return x
     limit = tol * np.finfo(raw(x).dtype).eps if tol > 1 else tol
-    return x.real if all_of(abs(v) < limit for v in raw(x).imag.reshape(-1)) else x
+    parts = leaving(x, "numpy.real_if_close, whose dtype depends on values").imag
+    return x.real if all_of(abs(v) < limit for v in parts.reshape(-1)) else x
 
 
 @override(np.sinc)
@@ -563,8 +564,9 @@ def _fix(x: Any, out: Any = None) -> Any:
 @override(np.unwrap)
 def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     x = _floating(_tensor(p))
-    turns = np.rint((np.unwrap(raw(x), discont, axis, period=period) - raw(x)) / period)
-    return x + wrap((turns * period).astype(raw(x).dtype))
+    values = leaving(x, "numpy.unwrap")
+    turns = np.rint((np.unwrap(values, discont, axis, period=period) - values) / period)
+    return x + wrap((turns * period).astype(values.dtype))
 
 
 @override("astype")
@@ -580,13 +582,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         _refuse("interp", period=(period, None))
     at_, nodes, values = (_floating(v) for v in _tensors((x, xp, fp)))
     last = raw(nodes).size - 1
-    k = np.clip(np.searchsorted(raw(nodes), raw(at_), side="right") - 1, 0, max_of(last - 1, 0))
+    places, known = leaving(at_, "numpy.interp"), leaving(nodes, "numpy.interp")
+    k = np.clip(np.searchsorted(known, places, side="right") - 1, 0, max_of(last - 1, 0))
     low, high = (_take(nodes, j) for j in (k, np.minimum(k + 1, last)))
     first, second = (_take(values, j) for j in (k, np.minimum(k + 1, last)))
     weight = (at_ - low) / (high - low) if last else at_ * 0.0
     result = first + weight * (second - first)
-    result = elementwise.where(wrap(raw(at_) < raw(nodes)[0]), _take(values, 0) if left is None else left, result)
-    result = elementwise.where(wrap(raw(at_) > raw(nodes)[-1]), _take(values, last) if right is None else right, result)
+    result = elementwise.where(wrap(places < known[0]), _take(values, 0) if left is None else left, result)
+    result = elementwise.where(wrap(places > known[-1]), _take(values, last) if right is None else right, result)
     return elementwise.where(elementwise.isnan(at_), at_, result)
 
 
@@ -703,7 +706,8 @@ def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
         result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
         if initial is NO and where is NO:
             empty = FUNCTIONS[np.all](elementwise.isnan(x), axis, keepdims=keepdims)
-            if running_trace() is not None or raw(empty).any():
+            known = unless_traced(empty)
+            if known is None or known.any():
                 result = elementwise.where(empty, math.nan, result)
         return _into(function.__name__, out, result)
 
@@ -719,7 +723,7 @@ def _nan_place(function: Any, neutral: float) -> None:
 
     def place(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         x = _tensor(a)
-        if np.isnan(raw(x)).all(axis=axis).any():
+        if np.isnan(examined(x)).all(axis=axis).any():
             raise ValueError("All-NaN slice encountered")
         return plain(_without_nan(x, neutral), axis, out, keepdims=keepdims)
 
@@ -735,7 +739,7 @@ def _nan_moment(function: Any, plain: Function) -> None:
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, where: Any = NO, **kwargs: Any
     ) -> Any:
         x = _floating(_to(_tensor(a), dtype))
-        mask = wrap(~np.isnan(raw(x)))
+        mask = elementwise.logical_not(elementwise.isnan(x))
         mask = mask if where is NO or where is True else elementwise.logical_and(mask, _tensor(where))
         if function is np.nanmean and args:
             kwargs["keepdims"], args = args[0], ()
@@ -863,17 +867,17 @@ _cumulative("cumulative_prod", _cumprod, 1)
 
 @override(np.array_equiv)
 def _array_equiv(a1: Any, a2: Any) -> bool:
-    return np.array_equiv(*[raw(v) for v in _tensors((a1, a2))])
+    return np.array_equiv(*[leaving(v, "numpy.array_equiv") for v in _tensors((a1, a2))])
 
 
 @override(np.iscomplex)
 def _iscomplex(x: Any) -> Any:
-    return wrap(np.asarray(np.iscomplex(raw(_tensor(x)))))
+    return wrap(np.asarray(np.iscomplex(leaving(_tensor(x), "numpy.iscomplex"))))
 
 
 @override(np.isreal)
 def _isreal(x: Any) -> Any:
-    return wrap(np.asarray(np.isreal(raw(_tensor(x)))))
+    return wrap(np.asarray(np.isreal(leaving(_tensor(x), "numpy.isreal"))))
 
 
 @override(np.iscomplexobj)

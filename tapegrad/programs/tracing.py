@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import record
+from ..core import alias, record
 from ..core.level import level_of
 from ..core.record import running_trace
 from ..core.state import TRACE
+from ..core.vjp import bottom
 
 
 class suspended:
@@ -22,12 +23,44 @@ class suspended:
         TRACE.set(None if trace is None or trace.aborted is not None else trace)
 
 
-def reads(t: Any, what: str) -> None:
-    """To be called before values leave the library."""
-    if t._st is not None and (level := level_of(t)) is not None:
-        level.value_read(t)
+def leaving(t: Any, what: str, whole: bool = False) -> Any:
+    """A tensor's values as an array, for Python or NumPy code: a running trace ends, unless they are constants.
+
+    Values leave tensors here, by `examined` and by `unless_traced`, and by no other way.
+
+    Args:
+        what: reads them, for messages.
+        whole: of a tensor batched by vmap, those of the whole batch; else what refuses to show them.
+    """
+    if t._st is not None:
+        alias.sync_only(t)  # first: what a stale tensor still holds may be a constant that has been written over
+        if (level := level_of(t)) is not None:
+            level.value_read(t)
     if (trace := running_trace()) is not None:
         trace.reads(t, what)
+    return on_host(bottom(t) if whole else t._d)
+
+
+def examined(t: Any, whole: bool = True) -> Any:
+    """A tensor's values, as of `leaving`, for what raises an error or warns and does nothing else.
+
+    A program does neither, so a running trace goes on.
+    """
+    if t._st is not None:
+        alias.sync_only(t)
+    return on_host(bottom(t) if whole else t._d)
+
+
+def unless_traced(t: Any) -> Any:
+    """The values as of `examined`, for a choice between ways to the same result; None where a program may see others."""
+    trace = running_trace()
+    values = examined(t)
+    return values if trace is None or trace.is_constant(t) else None
+
+
+def on_host(array: Any) -> Any:
+    """The values as an array of NumPy, which may not be written into."""
+    return record.asarray(array) if type(array) in record.device_array_types else array
 
 
 def same(array: Any, t: Any) -> None:

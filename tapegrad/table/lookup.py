@@ -14,8 +14,8 @@ from ..core.op import TABLE, Op
 from ..core.record import Box
 from ..core.vjp import fixed_like
 from ..kernels import devices
-from ..kernels.devices import values_of
 from ..kernels.lookup import _put_rows, _stays, _true_places, _zero_rows
+from ..programs.tracing import examined
 from . import batching
 from .define import define
 from .samples import lookup as samples
@@ -68,4 +68,4 @@ define(
 
 def values(index: Any) -> Any:
     """The array of an index, of a batched one with the values of all samples."""
-    return values_of(index) if isinstance(index, Box) else devices.host(index)
+    return examined(index) if isinstance(index, Box) else devices.host(index)

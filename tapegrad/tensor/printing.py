@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import dialect, dtypes
 from ..core import record
-from ..kernels import devices
 from ..levels.level import LevelState
+from ..programs.tracing import leaving
 from .access import raw
 
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -198,7 +198,7 @@ def _is_scientific(sizes: list[float], whole: bool) -> bool:
 
 def tensor_text(t: Any) -> str:
     """PyTorch's printed form."""
-    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
+    array = leaving(t, "printing")  # first: the look makes an ordinary tensor of a pending one
     own = type(t) not in (record.Tensor, record.Scalar, record.Parameter)
     name = type(t).__name__ if own else "tensor"
     text = tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))

@@ -38,7 +38,7 @@ from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import reads, same, touches
+from ..programs.tracing import leaving, same, touches
 from . import graph as node
 from . import memory, overriding
 from . import storage as storages
@@ -233,7 +233,7 @@ class Tensor(Filling, Protocols, TableMethods):
     def share_memory_(self) -> Self:
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
-            memory.rebind(self, create.from_numpy(shared.copied(raw(self))))
+            memory.rebind(self, create.from_numpy(shared.copied(leaving(self, "share_memory_()"))))
             send_memory()
         return self
 
@@ -543,16 +543,14 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def item(self) -> int | float | bool:
         """The value of a one-element tensor as a Python number."""
-        reads(self, "item()")
-        a = raw(self)
+        a = leaving(self, "item()")
         if a.size != 1:
             raise errors.not_scalar_item(a.size)
         return a.item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a bare number for a 0-dim tensor."""
-        reads(self, "tolist()")
-        return raw(self).tolist()
+        return leaving(self, "tolist()").tolist()
 
     def numpy(self, *, force: bool = False) -> npt.NDArray[Any]:
         """An ndarray that shares memory, both ways; force=True detaches first.
@@ -560,7 +558,7 @@ class Tensor(Filling, Protocols, TableMethods):
         Raises:
             RuntimeError: for a tensor that requires grad, where operations are recorded (not inside `no_grad`).
         """
-        reads(self, "numpy()")
+        leaving(self, "numpy()")
         if not force:
             refuse_recorded(self)
             refuse_device(self)
@@ -577,10 +575,9 @@ class Tensor(Filling, Protocols, TableMethods):
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        reads(self, "conversion to a NumPy array")
+        a = leaving(self, "conversion to a NumPy array")
         refuse_recorded(self)
         refuse_device(self)
-        a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if dtype is not None and dtype != a.dtype:
@@ -588,8 +585,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return a.copy() if copy else self.numpy(force=True)
 
     def __bool__(self) -> bool:
-        reads(self, "bool()")
-        a = raw(self)
+        a = leaving(self, "bool()")
         if a.size != 1:
             raise errors.ambiguous_bool(a.size)
         return bool(a.item())
@@ -606,8 +602,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return complex(only_element(self))
 
     def __index__(self) -> int:
-        reads(self, "use as an index")
-        a = raw(self)
+        a = leaving(self, "use as an index")
         if a.dtype.kind not in "iub" or a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return operator.index(a.item())
@@ -633,7 +628,6 @@ class Tensor(Filling, Protocols, TableMethods):
         return bool((self == value).any())
 
     def __repr__(self) -> str:
-        reads(self, "printing")
         return tensor_text(self)
 
     def __format__(self, spec: str) -> str:
@@ -870,7 +864,9 @@ class Tensor(Filling, Protocols, TableMethods):
             at, held = shape.offset_in(own, block, a.itemsize)
         if at + n > held:
             line = np.empty(at + n, a.dtype)
-            line[:held] = devices.host((storages.block_of(self)._line if on_host else self.reshape(-1))._d)
+            if held:
+                old = storages.block_of(self)._line if on_host else self.reshape(-1)
+                line[:held] = leaving(old, "resize_() to more elements")
             memory.rebind(self, fixed_like(line, self))
         if on_host or memory_format is not None or not a.flags.c_contiguous:
             return memory.become(self, shape.as_strided(self, target, steps, at), "resize_")  # type: ignore[no-any-return]
@@ -899,8 +895,9 @@ class Tensor(Filling, Protocols, TableMethods):
             if raw(other).dtype != raw(self).dtype:
                 raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
         check_writable(self, name, False)
-        a = raw(self)
-        arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
+        reader = f"{name}(), which calls a Python function on elements"
+        a = leaving(self, reader)
+        arrays = [a, *[np.broadcast_to(leaving(other, reader), a.shape) for other in others]]
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
         return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))  # type: ignore[no-any-return]
 
@@ -977,8 +974,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
-        reads(self, "pickling")
-        array = np.ascontiguousarray(raw(self)).reshape(self._d.shape)
+        array = np.ascontiguousarray(leaving(self, "pickling")).reshape(self._d.shape)
         return rebuild, (type(self), array, self._s != 0, state, *([] if self.is_cpu else [self.device]))
 
     # --------------------------------------------------------------------------------------------------- other libraries
@@ -987,7 +983,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """A capsule of the array for libraries that read DLPack; they share its memory."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        reads(self, "export to another library")
+        leaving(self, "export to another library")
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
         if not self.is_cpu:
             return raw(self).__dlpack__(stream=stream, **given)

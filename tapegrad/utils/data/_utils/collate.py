@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core import alias
-from ....core.record import wrap
+from ....core.record import running_trace, wrap
 from ....dtypes import float64
 from ....functions.create import as_tensor, tensor
 from ....functions.joining import stack
@@ -107,7 +107,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """Tensors of equal shape, stacked."""
-    arrays = [raw(t) for t in batch if plain(t)]
+    arrays = [] if running_trace() is not None else [raw(t) for t in batch if plain(t)]
     first: Any = arrays[0] if arrays else None
     if len(arrays) < len(batch) or any([a.shape != first.shape or a.dtype != first.dtype for a in arrays]):
         return stack(batch, 0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.record import wrap
+from ....core.record import running_trace, wrap
 from ....tensor.access import raw
 from ....tensor.tensor import Tensor
 from ..dataset import Subset, TensorDataset, items_of
@@ -21,7 +21,7 @@ def gathered(dataset: Any, indices: Any) -> list[Any] | None:
         indices, dataset = [dataset.indices[i] for i in indices], dataset.dataset
     if type(dataset) is not TensorDataset or collate.default_collate_fn_map.get(Tensor) is not collate.collate_tensor_fn:
         return None
-    if not all(map(collate.plain, dataset.tensors)):
+    if running_trace() is not None or not all(map(collate.plain, dataset.tensors)):
         return None
     if any(k is not int and not issubclass(k, np.integer) for k in set(map(type, indices))):
         return None
