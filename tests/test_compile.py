@@ -12,7 +12,7 @@ import functools
 import gc
 import io
 import itertools
-import math
+import os
 import pickle
 import random
 import subprocess
@@ -687,9 +687,7 @@ def test_what_guards_cannot_notice(tmp_path, monkeypatch):
     """Documented in docs/compile.md: the program keeps what the tracing call saw."""
     path = tmp_path / "scale"
     path.write_text("2.0")
-    view, array = memoryview(bytearray(8)).cast("d"), np.ones(3)
-    view[0] = 2.0
-    nested = [2.0]
+    array, nested = np.ones(2000), [2.0]
     for _ in range(12):
         nested = [nested]
 
@@ -705,18 +703,11 @@ def test_what_guards_cannot_notice(tmp_path, monkeypatch):
             found = found[0]
         return found
 
-    space = types.ModuleType("names")
-    space.scale_1 = 2.0
-    order, layer = {"a": 2.0, "b": 3.0}, nn.Linear(3, 3)
     for function, change in [
         (lambda a: a * float(path.read_text()), lambda: path.write_text("3.0")),
-        (lambda a: a * math.tau, lambda: monkeypatch.setattr(math, "tau", 1.0)),
-        (lambda a: layer(a), lambda: layer._parameters.update(weight=nn.Parameter(tg.zeros(3, 3)))),
-        (lambda a: a * view[0], lambda: view.__setitem__(0, 3.0)),
         (lambda a: a * float(array[0]), lambda: array.__setitem__(0, 3.0)),
         (lambda a: a * bottom(), lambda: deepest().__setitem__(0, 3.0)),
-        (lambda a: a * getattr(space, f"scale_{1}"), lambda: setattr(space, "scale_1", 3.0)),
-        (lambda a: functools.reduce(lambda b, v: b * v + 1, order.values(), a), lambda: order.update({"a": order.pop("a")})),
+        (lambda a: a * float(os.environ.get("SCALE_OF_A_TEST", "2")), lambda: monkeypatch.setenv("SCALE_OF_A_TEST", "3")),
     ]:
         compiled = tg.compile(function)
         first = compiled(X)

@@ -19,9 +19,10 @@ from ..tensor.graph import RemovableHandle
 from . import lower, nans, pending, verify
 from .backward import CompiledBackward
 from .explain import names_of
-from .guards import changed, held
+from .guards import change, held
 from .inputs import Stale, State, Unverified, holds, hooks_on, located
 from .keys import named
+from .places import Guards
 from .traced_call import Result, TracedCall
 from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 
@@ -68,12 +69,13 @@ class CompiledProgram:
     def _set_guards(self, owner: Any, call: TracedCall, states: list[State]) -> None:
         """What has to be as it was while the call was traced; see `failed_guard`."""
         trace, used = call.trace, {s.number for s in self.program.inputs}
-        self.places, self.of_modules = call.reachable.places, call.reachable.of_modules
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
         call.reachable.follow([hook for _, hooks in self.hooks for hook in hooks])
+        self.guards = Guards(call.reachable.places)
+        self.of_modules = Guards(call.reachable.of_modules)
         unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in used and s.at is None]
         self.metadata_guards = [*trace.metadata_guards.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         self.owners = call.reachable.tensors | {id(s.owner()): s.owner for s in states}
@@ -127,13 +129,16 @@ class CompiledProgram:
 
     def failed_guard(self, tensors: list[Any]) -> str | None:
         """Which guard fails, as text; None if the program may run."""
-        what = changed(self.places)
-        if what is None and self.version != (version := (Module.changes, RemovableHandle.changes)):
-            what = changed(self.of_modules)
-            if what is None and any([hooks_on(ref()) != hooks for ref, hooks in self.hooks]):
+        place = self.guards.first_changed()
+        what = None
+        if place is None and self.version != (version := (Module.changes, RemovableHandle.changes)):
+            place = self.of_modules.first_changed()
+            if place is None and any([hooks_on(ref()) != hooks for ref, hooks in self.hooks]):
                 what = "hooks on a tensor came or went"
-            if what is None:
+            if place is None and what is None:
                 self.version = version
+        if place is not None:
+            return change(place)
         if what is not None:
             return what
         for group, key, value, varies in self.settings:

@@ -3,117 +3,80 @@
 A function reads more than its arguments: globals, closure cells, attributes. Tensors among these are state, which a program
 reads anew at each run; all else is part of the program. `ReachableState` lists the places where it is held: it follows the
 names in the code of the function, and of the functions that it calls, through whatever they lead to. A program is used again
-only while each place holds what it held.
+only while each place holds what it held (`places`).
 """
 
 from __future__ import annotations
 
+import array
+import contextvars
 import enum
 import functools
+import operator
 import pickle
 import random
 import sys
+import threading
 import types
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
 
+from ..core import record
 from ..core.record import MARK, Box
 from ..kernels.random import Generator
 from ..nn.hooks import CALL_TABLES, EVERYWHERE
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from . import source
+from .places import LENGTH as LENGTH
+from .places import SIMPLE, Attributes, Computed, Keys, Names, Parts, Present, Shape
+from .places import Cell as Cell
+from .places import Members as Members
+from .places import Place as Place
+from .places import change as change
+from .places import first_changed as first_changed
+from .places import held as held
 
-SIMPLE = (int, float, str, bool, bytes, complex, frozenset, type(None))
+MOST_BYTES = 1024  # of an array of NumPy whose values are compared
 DEPTH = 8  # most calls and containers between the function and what is guarded
-LENGTH = object()  # stands for a key where the number of items is meant, and for a value where there is none
-# Modules whose attributes are assumed not to change
+# Modules whose attributes are assumed not to change, but for those that a function names
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
+# Those whose objects hold data in attributes that no name in the function's code leads to
+PLAIN = frozenset(("_weakrefset", "collections", "configparser", "functools", "string", "weakref"))
 REFLECTION = frozenset(
     ("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars")
 )  # with these any attribute may be read
 STATE = frozenset(("load_state_dict", "state", "state_dict", "step"))  # with these the state of optimizers
-IMPLIED = frozenset((
-    "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__exit__", "__float__", "__getattr__", "__getitem__",
-    "__index__", "__int__", "__iter__", "__len__", "__matmul__", "__mul__", "__neg__", "__next__", "__pow__", "__radd__",
-    "__rmul__", "__rsub__", "__rtruediv__", "__sub__", "__truediv__", "backward", "forward", "jvp", "setup_context",
-))  # fmt: skip  # attributes that are read without being named
+# Attributes that are read without being named
+IMPLIED = frozenset(("__call__", "__getattr__", "__getattribute__", "backward", "forward", "jvp", "setup_context"))
+CONSTRUCTORS = frozenset(("__init__", "__init_subclass__", "__new__", "__post_init__"))  # of classes alone
+# Attributes that Python puts into classes and modules
+OF_PYTHON = frozenset((
+    "__abstractmethods__", "__annotations__", "__builtins__", "__cached__", "__dataclass_fields__", "__dataclass_params__",
+    "__dict__", "__doc__", "__file__", "__firstlineno__", "__loader__", "__match_args__", "__module__", "__name__",
+    "__orig_bases__", "__package__", "__parameters__", "__path__", "__qualname__", "__slots__", "__spec__",
+    "__static_attributes__", "__weakref__", "_abc_impl",
+))  # fmt: skip
 HOOKS_OF_OPTIMIZERS = _global_optimizer_pre_hooks, _global_optimizer_post_hooks
 FIXED = (np.generic, np.dtype, enum.Enum, type, types.FunctionType, types.ModuleType, types.EllipsisType, slice, range)
+UNFOLLOWED = frozenset((*SIMPLE, types.CodeType)) - {frozenset}
 NOTHING: dict[str, Any] = {}
 OF_MODULES = frozenset(vars(Module())) - {"_non_persistent_buffers_set"}
-
-
-class Cell:
-    """A closure's cell as a container of one place."""
-
-    __slots__ = ("cell",)
-
-    def __init__(self, cell: Any) -> None:
-        self.cell = cell
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.cell.cell_contents
-
-
-class Attributes:
-    """What `getattr` gives, as a container."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
-
-    def __getitem__(self, key: Any) -> Any:
-        return getattr(self.owner, key)
-
-
-class Present:
-    """A dict with `__missing__`, read without making missing items."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: Any) -> None:
-        self.items = items
-
-    def __getitem__(self, key: Any) -> Any:
-        return dict.__getitem__(self.items, key)
-
-
-class Members:
-    """A set as a container of one place."""
-
-    __slots__ = ("members",)
-
-    def __init__(self, members: Any) -> None:
-        self.members = members
-
-    def __getitem__(self, key: Any) -> Any:
-        return frozenset(self.members)
-
-
-Place = tuple[Any, Any, Any]  # container, key, value
-
-
-def held(container: Any, key: Any) -> Any:
-    """What a place holds now; LENGTH itself if nothing."""
-    if key is LENGTH:
-        return len(container)
-    try:
-        return container[key]
-    except (KeyError, IndexError, ValueError, AttributeError):
-        return LENGTH
-
-
-def is_unchanged(value: Any, now: Any) -> bool:
-    """Whether a place still holds the same value; 0.0 and -0.0 differ."""
-    return now is value or (
-        type(now) is type(value) and type(now) in SIMPLE and bool(now == value) and (now != 0 or repr(now) == repr(value))
-    )
+PACKAGE = __name__.partition(".")[0]
+COMPUTED = "a computed name"  # among the names looked up in an owner: it stands for all
+IMMUTABLE = 1 << 8  # flag of a class whose attributes cannot be set
+CACHED: Any = type(functools.lru_cache(len))
+VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
+METHODS = frozenset((types.BuiltinMethodType, types.MethodWrapperType))
+GETTERS = frozenset((operator.attrgetter, operator.methodcaller))
+WRAPPERS = functools.partial, property, functools.cached_property, classmethod, staticmethod, CACHED
+CONTAINERS = (
+    dict, list, tuple, deque, set, frozenset, types.MappingProxyType, bytearray, memoryview, array.array,
+)  # fmt: skip
 
 
 class ReachableState:
@@ -140,10 +103,19 @@ class ReachableState:
         self.generators: list[Any] = [random._inst, np.random.mtrand._rand]
         self.iterator: str | None = None
         self._used: set[str] = set(IMPLIED)
+        self._texts: set[str] = set()  # strings that it holds, which may be names of attributes
+        self._computes_names = False
         self._owners: list[tuple[Any, set[str], int]] = []  # what has attributes, the names looked up in it, its depth
+        self._named: dict[int, tuple[list[Place], Any]] = {}  # dicts of attributes, by id
+        self._listed: set[tuple[int, Any]] = set()
+        self._classes: dict[int, list[tuple[type, Any, bool]]] = {}
+        self._dicts: dict[int, tuple[type, Any]] = {}  # one view of each class's attributes
+        self._attributes: dict[int, tuple[Any, Attributes]] = {}
+        self._values: dict[int, tuple[Any, bytes]] = {}  # of arrays, when the walk reached them
+        self._caches: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._waiting: deque[tuple[Any, int]] = deque()
-        self.follow((function, *arguments))
+        self.follow((record.Tensor, function, *arguments))
 
     def follow(self, values: Iterable[Any]) -> None:
         """List the places that these read, too."""
@@ -152,43 +124,69 @@ class ReachableState:
         while self._waiting:
             while self._waiting:
                 self._contents(*self._waiting.popleft())
+            if self._computes_names:
+                self._used |= self._texts
             for owner, known, depth in self._owners:  # names that were found later may be attributes of these, too
                 self._members(owner, known, depth)
+        used = frozenset(self._used)
+        for places, items in self._named.values():
+            names = Names(items, used)
+            places.append((names, 0, names[0]))
+        self._named.clear()
 
     # ----------------------------------------------------------------------------------------------------------- the walk
 
     def visit(self, value: Any, depth: int) -> None:
-        if isinstance(value, SIMPLE) or depth > DEPTH or id(value) in self._seen:
-            return
         cls: Any = type(value)
-        if isinstance(value, Box) and not getattr(value, "__dict__", None) and not open_classes(cls):
+        if cls is str and value.isidentifier():
+            self._texts.add(value)
+        if cls in UNFOLLOWED or issubclass(cls, np.generic | np.dtype) or depth > DEPTH or id(value) in self._seen:
+            return
+        if issubclass(cls, Box) and not own_of(value) and not self._is_open(cls):
             return
         self._seen[id(value)] = value
         self._waiting.append((value, depth))
 
+    def note(self, places: list[Place], container: Any, key: Any, value: Any) -> None:
+        """List a place, once."""
+        if (id(container), key) not in self._listed:
+            self._listed.add((id(container), key))
+            places.append((container, key, value))
+
     def add(self, places: list[Place], container: Any, key: Any, depth: int, name: str = "") -> None:
+        """List a place, and follow what it holds."""
         value = held(container, key)
-        if isinstance(value, Box):
+        cls = type(value)
+        if issubclass(cls, Box):
             self.tensors[id(value)] = weakref.ref(value)
             if name:
                 self.names.setdefault(id(value), name)
-        elif isinstance(value, Module) and name:
+        elif issubclass(cls, Module) and name:
             for path, t in (*value.named_parameters(), *value.named_buffers()):
                 self.names.setdefault(id(t), f"{name}.{path}")
-        if isinstance(value, np.ndarray):
+        if issubclass(cls, np.ndarray):
             self.arrays.setdefault(id(value), functools.partial(held, container, key))
+            self._values[id(value)] = value, values_of(lambda: value)
             return
         if not isinstance(container, tuple):
-            places.append((container, key, value))
+            self.note(places, container, key, value)
         self.visit(value, depth + 1)
+
+    def read(self, what: str, read: Callable[[], Any], depth: int) -> None:
+        """List what a call gives as a place."""
+        self.add(self.places, Computed(what, read), 0, depth)
 
     def is_given(self, value: Any) -> bool:
         """Whether a value without tensors is the same at each call: it was there before, or cannot change."""
-        return id(value) in self._seen or isinstance(value, SIMPLE + FIXED) or is_ours(type(value))
+        return id(value) in self._seen or issubclass(type(value), SIMPLE + FIXED) or is_ours(type(value))
 
     def seen(self) -> list[Any]:
         """All values that the walk has reached."""
         return list(self._seen.values())
+
+    def owners(self) -> list[Any]:
+        """Those among them whose attributes it reads."""
+        return [owner for owner, _, _ in self._owners]
 
     def functions(self) -> list[types.FunctionType]:
         """The functions among them."""
@@ -199,92 +197,184 @@ class ReachableState:
         return [pickle.dumps(g) for g in self.generators]
 
     def items(self, places: list[Place], container: Any, depth: int) -> None:
+        is_dict = isinstance(container, dict | types.MappingProxyType)
         if not isinstance(container, tuple):
-            places.append((container, LENGTH, len(container)))
+            self.note(places, container, LENGTH, len(container))
+        if is_dict and len(container) > 1:
+            places.append((Keys(container), 0, tuple(container)))
         source = Present(container) if hasattr(type(container), "__missing__") else container
-        for key in list(container) if isinstance(container, dict) else range(len(container)):
+        for key in list(container) if is_dict else range(len(container)):
             self.add(places, source, key, depth, key if isinstance(key, str) else "")
 
     def _contents(self, value: Any, depth: int) -> None:
-        if isinstance(value, types.FunctionType):
+        cls: Any = type(value)
+        if cls is types.FunctionType:
             self._function(value, depth)
-        elif isinstance(value, types.MethodType):
-            self._used.add(getattr(value, "__name__", ""))
+        elif cls is types.MethodType:
+            self._used.add(getattr(value.__func__, "__name__", ""))
             self.visit(value.__self__, depth)
             self.visit(value.__func__, depth)
-        elif isinstance(value, types.BuiltinMethodType):
-            self.visit(value.__self__, depth)
-        elif isinstance(value, functools.partial):
-            for v in (value.func, *value.args, *value.keywords.values()):
-                self.visit(v, depth)
-        elif isinstance(value, property):
-            self.visit(value.fget, depth)
-        elif isinstance(value, functools.cached_property):
-            self.visit(value.func, depth)
-        elif isinstance(value, types.ModuleType):
-            if not is_closed(value.__name__):
-                self._owners.append((value, set(), depth))
-        elif isinstance(value, Module):
+        elif cls in METHODS:
+            if not isinstance(value.__self__, types.ModuleType):
+                self.visit(value.__self__, depth)
+        elif cls in VIEWS:
+            self.visit(value.mapping, depth)
+        elif cls in GETTERS:
+            self._used.update(*[text.split(".") for text in value.__reduce__()[1] if isinstance(text, str)])
+        elif issubclass(cls, Module):
             self._module(value, depth)
-        elif isinstance(value, Optimizer):
-            self.optimizers.append(value)
-            self.places.append((value.param_groups, LENGTH, len(value.param_groups)))  # settings: see `Trace.settings`
-            for group in value.param_groups:
-                self.items(self.places, group["params"], depth)
-            for table in (*[t for name, t in vars(value).items() if name.endswith("_hooks")], *HOOKS_OF_OPTIMIZERS):
-                self.items(self.of_modules, table, depth)
-        elif isinstance(value, dict | list | tuple | deque):
-            self.items(self.places, value, depth)
-        elif isinstance(value, set):
-            self.places.append((Members(value), 0, frozenset(value)))
-        elif not isinstance(value, type) and "__wrapped__" in getattr(value, "__dict__", ()):
-            self.visit(value.__wrapped__, depth)
-        elif isinstance(value, classmethod | staticmethod):
-            self.visit(value.__func__, depth)
-        elif hasattr(type(value), "__next__"):
-            self.iterator = type(value).__name__
-        elif isinstance(value, random.Random | np.random.Generator | np.random.RandomState):
-            self.generators.append(value)
-        elif not isinstance(value, Generator):
+        elif issubclass(cls, Optimizer):
+            self._optimizer(value, depth)
+        elif issubclass(cls, types.ModuleType):
             self._owners.append((value, set(), depth))
-            if not isinstance(value, Box | type) and any(map(is_ours, type(value).__mro__)):
-                self.items(self.places, getattr(value, "__dict__", {}), depth)
+        elif issubclass(cls, WRAPPERS):
+            self._wrapper(value, depth)
+        elif issubclass(cls, CONTAINERS):
+            self._container(value, depth)
+        elif issubclass(cls, weakref.ref | contextvars.ContextVar):
+            self._reference(value, depth)
+        elif issubclass(cls, threading.local):
+            self._owners.append((value, set(), depth))
+        elif cls in weakref.ProxyTypes:
+            self.visit(value.__repr__.__self__, depth)
+        elif not issubclass(cls, type) and "__wrapped__" in own_of(value):
+            self.visit(own_of(value)["__wrapped__"], depth)
+        elif hasattr(cls, "__next__"):
+            self.iterator = cls.__name__
+        elif issubclass(cls, random.Random | np.random.Generator | np.random.RandomState):
+            self.generators.append(value)
+        elif not issubclass(cls, Generator):
+            self._object(value, depth)
+
+    def _wrapper(self, value: Any, depth: int) -> None:
+        """What calls a function, or is read by calling one."""
+        if isinstance(value, functools.partial):
+            attributes = Attributes(value)
+            for name in ("func", "args", "keywords"):
+                self.add(self.places, attributes, name, depth)
+        elif isinstance(value, property):
+            for f in (value.fget, value.fset, value.fdel):
+                self.visit(f, depth)
+        elif isinstance(value, CACHED):
+            self._caches.append(value)
+            self.visit(value.__wrapped__, depth)
+        else:
+            self.visit(value.func if isinstance(value, functools.cached_property) else value.__func__, depth)
+
+    def _container(self, value: Any, depth: int) -> None:
+        cls = type(value)
+        if issubclass(cls, set | frozenset):
+            if issubclass(cls, set):
+                self.places.append((Members(value), 0, frozenset(value)))
+            for v in value:
+                self.visit(v, depth + 1)
+        elif issubclass(cls, bytearray | memoryview | array.array):
+            self.read("the contents of a buffer", functools.partial(bytes, value), depth)
+        else:
+            self.items(self.places, value, depth)
+        if issubclass(cls, defaultdict):
+            self.add(self.places, Attributes(value), "default_factory", depth)
+        if self._is_open(cls):
+            self._object(value, depth)
+
+    def _reference(self, value: Any, depth: int) -> None:
+        if isinstance(value, contextvars.ContextVar):
+            self.read("a context variable", functools.partial(value.get, LENGTH), depth)
+        elif isinstance(value, weakref.WeakMethod):  # which makes another one at each call
+            self.visit(value(), depth)
+        else:
+            self.read("what a weak reference leads to", value, depth)
+
+    def _object(self, value: Any, depth: int) -> None:
+        """An object with attributes: those that are named, or all of one whose class is a library's."""
+        self._owners.append((value, set(), depth))
+        cls = type(value)
+        if issubclass(cls, Box | type):
+            return
+        classes = self._classes_of(cls)
+        if classes:
+            self.places.append((shape := Shape(value), 0, shape[0]))
+        if not all([is_open for *_, is_open in classes]) or any(map(is_plain, cls.__mro__)):
+            self.items(self.places, own_of(value), depth)
 
     def _function(self, function: types.FunctionType, depth: int) -> None:
         """Globals and cells that a function's code names; the package's own functions are known but for their cells."""
         cells = [Cell(cell) for cell in function.__closure__ or ()]
-        more = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        if MARK in function.__globals__ or is_closed(function.__globals__.get("__name__")):
-            more += tuple([held(cell, 0) for cell in cells])
-        else:
-            attributes = Attributes(function)
-            self.places.append((attributes, "__code__", function.__code__))
-            if function.__defaults__:
-                self.places.append((attributes, "__defaults__", function.__defaults__))
-            read, used = names_in(function.__code__)
-            self._used |= used
-            for name in read:
-                if not name.isidentifier():  # what a test runner has put there
-                    continue
-                if name in function.__globals__:
-                    self.add(self.places, function.__globals__, name, depth, name)
-                else:  # one of Python's own, or none yet
-                    self.places.append((function.__globals__, name, LENGTH))
-            for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
-                self.add(self.places, cell, 0, depth, name)
-        for value in more:
+        space = function.__globals__
+        if MARK in space or is_closed(space.get("__name__")):
+            more = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+            for value in (*more, *[held(cell, 0) for cell in cells]):
+                self.visit(value, depth + 1)
+            return
+        self._owners.append((function, set(), depth))
+        self.places.append((both := Parts(function), 0, both[0]))
+        for value in function.__defaults__ or ():
             self.visit(value, depth + 1)
+        if function.__kwdefaults__:
+            self.items(self.places, function.__kwdefaults__, depth)
+        read, used, computes_names = names_in(function.__code__)
+        self._used |= used
+        self._computes_names |= computes_names
+        for name in filter(str.isidentifier, read):  # the others are what a test runner has put there
+            if name in space:
+                self._variable(space, name, depth, name, used)
+            else:  # one of Python's own, or none yet
+                self.note(self.places, space, name, LENGTH)
+        for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+            self._variable(cell, 0, depth, name, used)
+        for name in sorted((used & sys.modules.keys()) - space.keys()):  # imported inside, perhaps
+            if is_closed(name):
+                self._library(sys.modules[name], used, set())
+            else:
+                self.add(self.places, sys.modules, name, depth)
+        if computes_names and "globals" in used:
+            for name in [name for name, value in space.items() if is_plain_value(value)]:
+                self.add(self.places, space, name, depth, name)
+
+    def _variable(self, container: Any, key: Any, depth: int, name: str, used: frozenset[str]) -> None:
+        """A global or a cell. Of a library's module the attributes that the function may name are to stay the same."""
+        value = held(container, key)
+        if issubclass(type(value), types.ModuleType) and is_closed(value.__name__):
+            self.note(self.places, container, key, value)
+            self._library(value, used, set())
+        else:
+            self.add(self.places, container, key, depth, name)
+
+    def _library(self, module: types.ModuleType, names: Iterable[str], above: set[int]) -> None:
+        own = vars(module)
+        above.add(id(module))
+        for name in sorted(own.keys() & names):
+            value = own[name]
+            self.note(self.places, own, name, value)
+            if issubclass(type(value), types.ModuleType) and is_closed(value.__name__) and id(value) not in above:
+                self._library(value, names, above)
+
+    def _optimizer(self, optimizer: Optimizer, depth: int) -> None:
+        own = vars(optimizer)
+        self.optimizers.append(optimizer)
+        self._owners.append((optimizer, {"param_groups", "state"}, depth))
+        self.note(self.places, own, "param_groups", optimizer.param_groups)
+        self.note(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
+        for i, group in enumerate(optimizer.param_groups):  # settings: see `Trace.settings`
+            self.note(self.places, optimizer.param_groups, i, group)
+            self.note(self.places, group, "params", group["params"])
+            self.items(self.places, group["params"], depth)
+        for table in (*[t for name, t in own.items() if name.endswith("_hooks")], *HOOKS_OF_OPTIMIZERS):
+            self.items(self.of_modules, table, depth)
+        if self._is_open(type(optimizer)):  # which may keep numbers there
+            self.visit(optimizer.state, depth)
 
     def _module(self, module: Module, depth: int) -> None:
         own = vars(module)
         whole = any(is_ours(cls) and cls is not Module for cls in type(module).__mro__)  # its code is not looked at
         names = own.keys() - {"_non_persistent_buffers_set"} if whole else own.keys() & OF_MODULES
+        self.of_modules.append((shape := Shape(module), 0, shape[0]))
         if whole:
-            self.of_modules.append((own, LENGTH, len(own)))
+            self.note(self.of_modules, own, LENGTH, len(own))
         for name in sorted(names):
             value = own[name]
             if isinstance(value, dict | list):
-                self.of_modules.append((own, name, value))
+                self.note(self.of_modules, own, name, value)
                 self.items(self.of_modules, value, depth)
             else:
                 self.add(self.of_modules, own, name, depth)
@@ -294,52 +384,188 @@ class ReachableState:
             for table in CALL_TABLES:
                 self.items(self.of_modules, EVERYWHERE[table], depth)
 
+    def note_arrays(self, known: Container[int]) -> None:
+        """The NumPy arrays that no operation has read are to be the same; of small ones their values, too.
+
+        Python code may have read them. `known` has the ids of those that are inputs of the program.
+        """
+        for i, read in self.arrays.items():
+            if i not in known and i in self._values:
+                array, before = self._values[i]
+                self.places.append((Computed("a NumPy array", read), 0, array))
+                self.places.append((Computed("the values of a NumPy array", functools.partial(values_of, read)), 0, before))
+
     def remember_states(self) -> None:
-        """The optimizers' states are to be what they are now, at the end of the trace, if the function may look at them."""
+        """What is to be as it is now, at the end of the trace: states of optimizers, if the function may look at them, and
+        what functions have cached."""
         for optimizer in [] if self._used.isdisjoint(STATE | REFLECTION) else self.optimizers:
             state = optimizer.state
-            self.places.append((vars(optimizer), "state", optimizer.state))
-            for p in [p for group in optimizer.param_groups for p in group["params"]]:
-                if (values := state.get(p)) is not None:
-                    self.places.append((state, p, values))
-                    self.places += [(values, key, value) for key, value in values.items()]
+            self.note(self.places, vars(optimizer), "state", state)
+            for p, values in state.items():
+                self.note(self.places, state, p, values)
+                for key in values if isinstance(values, dict) else ():
+                    self.note(self.places, values, key, values[key])
+        for function in self._caches:
+            read = functools.partial(has_forgotten, function, function.cache_info())
+            self.places.append((Computed("what a function has cached", read), 0, False))
 
     # -------------------------------------------------------------------------------------------------------- attributes
 
+    def _classes_of(self, cls: Any) -> list[tuple[type, Any, bool]]:
+        """The classes from which an attribute may come, in the order of look-up: attributes, and whether code is looked at.
+
+        Of the package's own it is not. Those that cannot be changed, and those of libraries, are not among them.
+        """
+        if id(cls) not in self._classes:
+            self._classes[id(cls)] = found = []
+            for c in [c for c in cls.__mro__ if not c.__flags__ & IMMUTABLE]:
+                own = is_ours(c)
+                if own or not is_closed(c.__module__):
+                    found.append((c, self._dicts.setdefault(id(c), (c, vars(c)))[1], not own))
+        return self._classes[id(cls)]
+
+    def _is_open(self, cls: Any) -> bool:
+        return any([is_open for *_, is_open in self._classes_of(cls)])
+
     def _members(self, owner: Any, known: set[str], depth: int) -> None:
         """Look up the names that have been met since the last time in the attributes of an owner."""
-        own = getattr(owner, "__dict__", NOTHING)
-        places = self.of_modules if isinstance(owner, Module) else self.places
+        cls: Any = type(owner)
         new = self._used - known
-        known |= new
-        if isinstance(owner, types.ModuleType):
-            for name in sorted(new & own.keys()):
-                self.add(places, own, name, depth, name)
+        first, computed = not known & IMPLIED, self._computes_names and COMPUTED not in known
+        known |= new | ({COMPUTED} if computed else set())
+        if not new and not computed:
             return
-        instance = not isinstance(owner, type)
-        if instance and own and not REFLECTION.isdisjoint(new):
-            places.append((own, LENGTH, len(own)))
-            new |= own.keys()
-        cls: Any = type(owner) if instance else owner
-        classes = open_classes(cls)
-        for name in sorted(new & set(own if instance else ()).union(*map(vars, classes))):
-            self._attribute(owner, name, classes, depth, [(places, own)] if instance and own is not NOTHING else [])
+        if "super" in new:
+            new = set(self._used)
+        if issubclass(cls, types.ModuleType):
+            self._module_members(owner, new, computed, depth)
+            return
+        if issubclass(cls, threading.local):  # whose attributes are others in each thread
+            for name in sorted(new & vars(owner).keys()):
+                self.read(name, functools.partial(getattr, owner, name), depth)
+        is_class = issubclass(cls, type)
+        own = NOTHING if is_class or issubclass(cls, threading.local) else own_of(owner)
+        places = self.of_modules if issubclass(cls, Module) else self.places
+        classes = self._classes_of(owner) + self._classes_of(cls) if is_class else self._classes_of(cls)
+        reflects = not REFLECTION.isdisjoint(new)
+        names = new & own.keys()
+        if own is not NOTHING:  # a module's, too: somebody may write into its `__dict__`
+            self._named.setdefault(id(own), (self.places if self._is_open(cls) else places, own))
+        if own and reflects and not issubclass(cls, Optimizer | types.FunctionType):
+            self.note(places, own, LENGTH, len(own))
+            names |= own.keys()
+        for c, of_class, is_open in classes:
+            if first and (is_open or c is owner):  # to add to those of the package means to change the class that is used
+                self._named.setdefault(id(of_class), (self.places, of_class))
+                if is_open:
+                    self.note(self.places, self._attributes_of(c), "__mro__", c.__mro__)
+            names |= new & of_class.keys()
+            if is_open:
+                names |= implied(of_class, is_class, first, reflects, computed)
+        for name in sorted(names - {"param_groups", "state"} if issubclass(cls, Optimizer) else names):
+            self._attribute(owner, name, classes, depth, [(places, own, True)] if own is not NOTHING else [])
 
-    def _attribute(self, owner: Any, name: str, classes: Any, depth: int, own: list[tuple[list[Place], Any]]) -> None:
-        """An attribute of an object: its own, if there is one, or that of the first class that has it."""
-        containers = [*own, *[(self.places, vars(cls)) for cls in classes]]
-        first = [name in container for _, container in containers].index(True)
-        places, container = containers[first]
-        if isinstance(container[name], types.MemberDescriptorType):
-            container = Attributes(owner)
-        self.add(places, container, name, depth, name)
-        for places, container in containers[:first]:
-            places.append((container, name, LENGTH))
+    def _attributes_of(self, owner: Any) -> Attributes:
+        return self._attributes.setdefault(id(owner), (owner, Attributes(owner)))[1]
+
+    def _module_members(self, module: types.ModuleType, new: set[str], computed: bool, depth: int) -> None:
+        own = vars(module)
+        if is_closed(module.__name__):
+            self._library(module, new, set())
+            return
+        self._named.setdefault(id(own), (self.places, own))
+        names = new & own.keys()
+        if computed:
+            names |= {name for name, value in own.items() if is_plain_value(value)}
+        for name in sorted(names - OF_PYTHON):
+            self.add(self.places, own, name, depth, name)
+
+    def _attribute(self, owner: Any, name: str, classes: Any, depth: int, own: list[tuple[list[Place], Any, bool]]) -> None:
+        """An attribute of an object: its own, if there is one, or that of the first class that has it; with super() all."""
+        containers = [*own, *[(self.places, of_class, is_open) for _, of_class, is_open in classes]]
+        before: list[tuple[list[Place], Any]] = []
+        for places, container, is_open in containers:
+            if name not in container:
+                before.append((places, container))
+            elif not is_open:
+                self._of_library(places, container, name)
+                return
+            elif type(container[name]) is types.MemberDescriptorType:
+                self.add(places, self._attributes_of(owner), name, depth, name)
+            else:
+                self.add(places, container, name, depth, name)
+            if name in container:
+                for places, other in before:
+                    self.note(places, other, name, LENGTH)
+                if "super" not in self._used:
+                    return
+                before = []
+
+    def _of_library(self, places: list[Place], container: Any, name: str) -> None:
+        """An attribute of a class of the package; a layer's forward calls functions that may be replaced."""
+        value = container[name]
+        self.note(places, container, name, value)
+        if name == "forward" and isinstance(value, types.FunctionType):
+            names = value.__code__.co_names
+            for module in [value.__globals__.get(n) for n in names]:
+                if isinstance(module, types.ModuleType) and is_closed(module.__name__):
+                    self._library(module, names, set())
 
 
-def is_closed(module: str | None) -> bool:
+def own_of(value: Any) -> Any:
+    """The attributes of an object itself, whatever it says; an empty dict if it has none."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return NOTHING
+    return own if isinstance(own, dict) else NOTHING
+
+
+def implied(of_class: Any, by_itself: bool, first: bool, reflects: bool, computed: bool) -> set[str]:
+    """Attributes of a class that may be read without being named.
+
+    Args:
+        by_itself: the class is reached, not an object of it.
+        first: its special methods have not been looked up yet.
+        reflects: any attribute may be read, as by `vars`.
+        computed: the function computes names of attributes.
+    """
+    hidden = OF_PYTHON if by_itself else OF_PYTHON | CONSTRUCTORS
+    found = {name for name in of_class if name[:2] == name[-2:] == "__" and name not in hidden} if first else set()
+    if reflects:
+        found |= {name for name, value in of_class.items() if type(value) is types.MemberDescriptorType}
+    if computed:
+        found |= {name for name, value in of_class.items() if name[:2] != "__" and is_plain_value(value)}
+    return found
+
+
+def is_plain_value(value: Any) -> bool:
+    """Whether a value is a number, a text, or a tensor."""
+    return type(value) in SIMPLE or issubclass(type(value), Box | tuple)
+
+
+def is_plain(cls: type) -> bool:
+    """Whether objects of a library's class hold data in attributes that the library's code alone names."""
+    return cls.__module__ in PLAIN or (cls.__module__.partition(".")[0] == "numpy" and not cls.__flags__ & IMMUTABLE)
+
+
+def values_of(read: Callable[[], Any]) -> bytes:
+    """The values of a small array of NumPy."""
+    found = read()
+    is_small = isinstance(found, np.ndarray) and found.nbytes <= MOST_BYTES and not found.dtype.hasobject
+    return found.tobytes() if is_small else b""
+
+
+def has_forgotten(function: Any, then: Any) -> bool:
+    """Whether a caching function may have dropped what it had then."""
+    now = function.cache_info()
+    is_full = now.currsize == now.maxsize
+    return bool(now.misses < then.misses or now.hits < then.hits or (is_full and now.misses != then.misses))
+
+
+def is_closed(module: Any) -> bool:
     """Whether a module of that name is one of those that stay as they are: Python's, NumPy's, the package's."""
-    if module is None:
+    if not isinstance(module, str):
         return False
     return module.partition(".")[0] in LIBRARIES or MARK in getattr(sys.modules.get(module), "__dict__", ())
 
@@ -347,58 +573,16 @@ def is_closed(module: str | None) -> bool:
 def is_ours(cls: type) -> bool:
     """Whether a class is the package's, whatever it says of itself."""
     functions = [f for f in vars(cls).values() if isinstance(f, types.FunctionType)]
-    return any([MARK in f.__globals__ for f in functions]) or cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return any([MARK in f.__globals__ for f in functions]) or str(cls.__module__).partition(".")[0] == PACKAGE
 
 
 @functools.lru_cache(4096)
-def open_classes(cls: Any) -> tuple[type, ...]:
-    """The classes from which an attribute may come, in the order of look-up, without those that stay as they are."""
-    return tuple([c for c in cls.__mro__ if not is_closed(c.__module__) and not is_ours(c)])
-
-
-@functools.lru_cache(4096)
-def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Names of globals that a function's code and the code inside it may read, and all names and words in it."""
+def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], bool]:
+    """Names of globals that a function's code and the code inside it may read, all names and words in it, and whether it
+    computes names of attributes."""
     codes = [code]
     used: set[str] = set()
     for inner in codes:
         codes += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
         used.update(inner.co_names, [c for c in inner.co_consts if isinstance(c, str) and c.isidentifier()])
-    return tuple(sorted(source.variables_of(codes))), frozenset(used)
-
-
-def changed(places: list[Place]) -> str | None:
-    """How the first changed place has changed, as text; None if all hold what they held."""
-    place = first_changed(places)
-    return None if place is None else change(place)
-
-
-def first_changed(places: list[Place]) -> Place | None:
-    """The first place that holds something else now."""
-    for place in places:
-        container, key, value = place
-        now: Any
-        if key is LENGTH:
-            now = len(container)
-        else:
-            try:  # `held`, without the call
-                now = container[key]
-            except (KeyError, IndexError, ValueError, AttributeError):
-                now = LENGTH
-        if now is not value and not is_unchanged(value, now):
-            return place
-    return None
-
-
-def change(place: Place) -> str:
-    """What a place held and what it holds now, as text."""
-    container, key, value = place
-    what = "the number of items or attributes" if key is LENGTH else repr(key)
-    if isinstance(container, Cell | Members):
-        what = "a closure's variable" if isinstance(container, Cell) else "a set"
-    return f"{what} changed from {shown(value)} to {shown(held(container, key))}"
-
-
-def shown(value: Any) -> str:
-    text = "nothing" if value is LENGTH else repr(value) if isinstance(value, SIMPLE) else f"a {type(value).__name__}"
-    return text if len(text) < 60 else text[:57] + "..."
+    return tuple(sorted(source.variables_of(codes))), frozenset(used), source.computes_names(codes)

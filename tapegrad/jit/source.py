@@ -53,3 +53,20 @@ def variables_of(codes: list[types.CodeType]) -> set[str]:
     written = {node.id for node in nodes if isinstance(node, ast.Name)}
     written.update(*[node.names for node in nodes if isinstance(node, ast.Global)])
     return {name for name in names if name in written or "__" in name}  # in a class, __x is compiled as _Class__x
+
+
+def computes_names(codes: list[types.CodeType]) -> bool:
+    """Whether a function reads attributes by names that are no constants, as `getattr(settings, f"scale_{i}")` does."""
+    names = {name for code in codes for name in code.co_names}
+    if names.isdisjoint(COMPUTE):
+        return False
+    functions = functions_of(codes[0])
+    if not functions or not names.isdisjoint(COMPUTE - ASKING):
+        return True
+    calls = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)]
+    asking = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id in ASKING]
+    return any([len(c.args) < 2 or not isinstance(c.args[1], ast.Constant) for c in asking])
+
+
+ASKING = frozenset(("delattr", "getattr", "hasattr", "setattr"))
+COMPUTE = ASKING | {"__dict__", "__getattribute__", "attrgetter", "dir", "globals", "vars"}

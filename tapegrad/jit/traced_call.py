@@ -85,7 +85,7 @@ class TracedCall:
         self.trace = trace = Trace(strict=strict)
         trace.arrays_outside, trace.varying = self.reachable.arrays, varying
         found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
-        trace.numbers_outside = {id(v) for v in found if isinstance(v, np.generic)}
+        trace.numbers_outside = {id(v) for v in found if issubclass(type(v), np.generic)}
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}
         self.reason: str | None = None
@@ -151,6 +151,7 @@ class TracedCall:
                     slot = inplace.record_constant(leaves[i]._d)
                     self.results[i].stub, self.results[i].slot = current_tape()[slot], 0
                 self.backward = None
+        self.reachable.note_arrays(self.trace.numbers)
         if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:
             self.changed = id(getattr(place[0], "cell", place[0])), str(place[1])
             raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.reachable, place)}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any, Self, SupportsIndex, TypeVar, overload
 
 from ..tensor.tensor import Parameter, Tensor
-from .module import Module, indented, typename
+from .module import Module, Table, indented, typename
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Ordered(Module):
         self._renumber(list(self._modules.values()))
 
     def _renumber(self, modules: list[Any]) -> None:
-        self._modules = {str(i): m for i, m in enumerate(modules)}
+        self._modules = Table({str(i): m for i, m in enumerate(modules)})
 
     def append(self, module: Module) -> Self:
         """Add a module at the end; returns the container."""
@@ -202,7 +202,7 @@ class ModuleDict(Module):
 
     def clear(self) -> None:
         """Remove all modules."""
-        self._modules = {}
+        self._modules = Table()
 
     def pop(self, key: str) -> Module:
         """Remove a module and return it."""

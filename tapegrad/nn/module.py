@@ -83,6 +83,30 @@ class IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
+def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of dict that counts as a change of modules."""
+
+    def changing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        Module.changes += 1
+        return method(self, *args, **kwargs)
+
+    return changing
+
+
+class Table(dict[str, Any]):
+    """The parameters, buffers or submodules of a module; an entry that is written directly counts as a change of modules."""
+
+    __slots__ = ()
+    __setitem__ = counted(dict.__setitem__)
+    __delitem__ = counted(dict.__delitem__)
+    __ior__ = counted(dict.__ior__)
+    clear = counted(dict.clear)
+    pop = counted(dict.pop)
+    popitem = counted(dict.popitem)
+    setdefault = counted(dict.setdefault)
+    update = counted(dict.update)
+
+
 class HasForward(Protocol[P, R]):
     """Protocol of `__call__`'s self: gives a call forward's parameters and result type in type checkers."""
 
@@ -119,9 +143,8 @@ class Module:
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
             if args:
                 raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
-        self.__dict__.update(
-            hooks.tables(), training=True, _parameters={}, _buffers={}, _modules={}, _non_persistent_buffers_set=set()
-        )
+        members = {"_parameters": Table(), "_buffers": Table(), "_modules": Table()}
+        self.__dict__.update(hooks.tables(), training=True, **members, _non_persistent_buffers_set=set())
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 

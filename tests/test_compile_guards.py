@@ -1,0 +1,1867 @@
+"""Ways in which Python state reaches a compiled function: when it changes between two calls, the next call sees it.
+
+Each entry of `WAYS` makes a function of one tensor and a change. The function is called, the change made, and the function
+called again, eagerly and compiled. The cheap test runs the programs of traces on NumPy, so that it measures guards alone.
+"""
+
+import abc
+import argparse
+import array
+import collections
+import contextlib
+import contextvars
+import dataclasses
+import enum
+import functools
+import operator
+import sys
+import threading
+import types
+import typing
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import nn, optim
+from tapegrad.nn import functional as F
+
+jax = pytest.importorskip("jax")
+
+WAYS = {}
+OPTIONAL_OF_MODULE = None
+
+
+def way(make):
+    WAYS[make.__name__] = make
+    return make
+
+
+def with_module(**values):
+    """A module of the user's that a test has made."""
+    module = types.ModuleType("settings_of_a_test")
+    vars(module).update(values)
+    return module
+
+
+class Plain:
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+# ------------------------------------------------------------------------------------------------------------- functions
+
+
+@way
+def keyword_default_updated():
+    def g(x, *, k=2.0):
+        return x * k
+
+    return (lambda x: g(x)), lambda: g.__kwdefaults__.update(k=3.0)
+
+
+@way
+def keyword_defaults_replaced():
+    def g(x, *, k=2.0):
+        return x * k
+
+    return (lambda x: g(x)), lambda: setattr(g, "__kwdefaults__", {"k": 3.0})
+
+
+@way
+def defaults_replaced():
+    def g(x, k=2.0):
+        return x * k
+
+    return (lambda x: g(x)), lambda: setattr(g, "__defaults__", (3.0,))
+
+
+@way
+def default_added():
+    def g(x, k):
+        return x * k
+
+    def f(x):
+        try:
+            return g(x)
+        except TypeError:
+            return x
+
+    return f, lambda: setattr(g, "__defaults__", (3.0,))
+
+
+@way
+def own_keyword_default():
+    def f(x, *, k=2.0):
+        return x * k
+
+    return f, lambda: f.__kwdefaults__.update(k=3.0)
+
+
+@way
+def mutable_default_of_a_keyword():
+    def g(x, *, k=[2.0]):  # noqa: B006
+        return x * k[0]
+
+    return (lambda x: g(x)), lambda: g.__kwdefaults__["k"].__setitem__(0, 3.0)
+
+
+@way
+def code_replaced():
+    def g(x):
+        return x * 2
+
+    def h(x):
+        return x * 3
+
+    return (lambda x: g(x)), lambda: setattr(g, "__code__", h.__code__)
+
+
+@way
+def attribute_of_a_function():
+    def g(x):
+        return x * g.k
+
+    g.k = 2.0
+    return (lambda x: g(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def attribute_added_to_a_function():
+    def g(x):
+        return x * getattr(g, "k", 2.0)
+
+    return (lambda x: g(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def attribute_of_the_function_itself():
+    def f(x):
+        return x * f.k
+
+    f.k = 2.0
+    return f, lambda: setattr(f, "k", 3.0)
+
+
+@way
+def closure_in_a_closure():
+    k = 2.0
+
+    def outer():
+        def inner(x):
+            return x * k
+
+        return inner
+
+    def change():
+        nonlocal k
+        k = 3.0
+
+    g = outer()
+    return (lambda x: g(x)), change
+
+
+@way
+def function_in_a_dict():
+    table = {"f": lambda x: x * 2}
+    return (lambda x: table["f"](x)), lambda: table.update(f=lambda x: x * 3)
+
+
+@way
+def function_in_a_list():
+    table = [lambda x: x * 2]
+    return (lambda x: table[0](x)), lambda: table.__setitem__(0, lambda x: x * 3)
+
+
+@way
+def state_of_a_function_in_a_dict():
+    k = [2.0]
+    table = {"f": lambda x: x * k[0]}
+    return (lambda x: table["f"](x)), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def bound_method_of_another_object():
+    class A:
+        k = 2.0
+
+        def g(self, x):
+            return x * self.k
+
+    a = A()
+    g = a.g
+    return (lambda x: g(x)), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def bound_method_of_a_dict():
+    table = {"k": 2.0}
+    get = table.get
+    return (lambda x: x * get("k")), lambda: table.update(k=3.0)
+
+
+@way
+def partial_keywords():
+    p = functools.partial(lambda x, k: x * k, k=2.0)
+    return (lambda x: p(x)), lambda: p.keywords.update(k=3.0)
+
+
+@way
+def partial_function():
+    p = functools.partial(lambda x: x * 2)
+    return (lambda x: p(x)), lambda: p.__setstate__((lambda x: x * 3, (), {}, {}))
+
+
+@way
+def partial_arguments():
+    p = functools.partial(lambda k, x: x * k, 2.0)
+    return (lambda x: p(x)), lambda: p.__setstate__((p.func, (3.0,), {}, {}))
+
+
+@way
+def partial_of_an_object():
+    a = Plain(k=2.0)
+    p = functools.partial(lambda a, x: x * a.k, a)
+    return (lambda x: p(x)), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def partial_compiled_itself():
+    p = functools.partial(lambda x, k: x * k, k=2.0)
+    return p, lambda: p.keywords.update(k=3.0)
+
+
+@way
+def partialmethod():
+    class A:
+        k = 2.0
+
+        def g(self, x, scale):
+            return x * scale * self.k
+
+        h = functools.partialmethod(g, scale=2.0)
+
+    a = A()
+    return (lambda x: a.h(x)), lambda: vars(A)["h"].keywords.update(scale=3.0)
+
+
+@way
+def cached_function_cleared():
+    a = Plain(k=2.0)
+
+    @functools.lru_cache
+    def g():
+        return a.k
+
+    def change():
+        a.k = 3.0
+        g.cache_clear()
+
+    return (lambda x: x * g()), change
+
+
+@way
+def cached_function_not_cleared():
+    a = Plain(k=2.0)
+
+    @functools.lru_cache
+    def g():
+        return a.k
+
+    return (lambda x: x * g()), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def cached_function_cleared_later():
+    a = Plain(k=2.0)
+
+    @functools.lru_cache
+    def g():
+        return a.k
+
+    f = tg.Tensor.mul
+
+    def change():
+        if a.k == 3.0:
+            g.cache_clear()
+        a.k = 3.0
+
+    return (lambda x: f(x, g())), (change, change)
+
+
+@way
+def cached_function_evicted():
+    a = Plain(k=2.0)
+
+    @functools.lru_cache(maxsize=1)
+    def g(i):
+        return a.k + 0 * i
+
+    def change():
+        if a.k == 3.0:
+            g(1)
+        a.k = 3.0
+
+    return (lambda x: x * g(0)), (change, change)
+
+
+@way
+def dispatched_function():
+    @functools.singledispatch
+    def g(k, x):
+        return x * 2
+
+    return (lambda x: g(1.0, x)), lambda: g.register(float)(lambda k, x: x * 3)
+
+
+@way
+def wrapped_function():
+    def double(g):
+        @functools.wraps(g)
+        def wrapper(x):
+            return g(x) * 2
+
+        return wrapper
+
+    k = [2.0]
+    g = double(lambda x: x * k[0])
+    return (lambda x: g(x)), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def attrgetter():
+    a, get = Plain(k=2.0), operator.attrgetter("k")
+    return (lambda x: x * get(a)), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def methodcaller():
+    class A:
+        def scale(self):
+            return 2.0
+
+    a, get = A(), operator.methodcaller("scale")
+    return (lambda x: x * get(a)), lambda: setattr(A, "scale", lambda self: 3.0)
+
+
+@way
+def context_manager_of_the_user():
+    k = [2.0]
+
+    @contextlib.contextmanager
+    def scaled():
+        yield k[0]
+
+    def f(x):
+        with scaled() as s:
+            return x * s
+
+    return f, lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def generator_function():
+    k = [2.0]
+
+    def parts(x):
+        yield x * k[0]
+
+    return (lambda x: sum(parts(x))), lambda: k.__setitem__(0, 3.0)
+
+
+# --------------------------------------------------------------------------------------------------------------- classes
+
+
+@way
+def base_method_reached_by_super():
+    class A:
+        def s(self):
+            return 2.0
+
+    class B(A):
+        def s(self):
+            return super().s() * 2
+
+    b = B()
+    return (lambda x: x * b.s()), lambda: setattr(A, "s", lambda self: 9.0)
+
+
+@way
+def base_of_a_base_reached_by_super():
+    class A:
+        k = 2.0
+
+    class B(A):
+        pass
+
+    class C(B):
+        k = 7.0
+
+        def s(self):
+            return super().k
+
+    c = C()
+    return (lambda x: x * c.s()), lambda: setattr(B, "k", 9.0)
+
+
+@way
+def base_method_reached_by_name():
+    class A:
+        def s(self):
+            return 2.0
+
+    class B(A):
+        def s(self):
+            return A.s(self) * 2
+
+    b = B()
+    return (lambda x: x * b.s()), lambda: setattr(A, "s", lambda self: 9.0)
+
+
+@way
+def class_of_an_object():
+    class A:
+        k = 2.0
+
+    class B:
+        k = 3.0
+
+    a = A()
+    return (lambda x: x * a.k), lambda: setattr(a, "__class__", B)
+
+
+@way
+def class_of_a_module():
+    m = nn.ReLU()
+    return (lambda x: m(x - 2)), lambda: setattr(m, "__class__", nn.Sigmoid)
+
+
+@way
+def class_of_a_module_of_the_user():
+    class A(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    class B(nn.Module):
+        def forward(self, x):
+            return x * 3
+
+    m = A()
+    return (lambda x: m(x)), lambda: setattr(m, "__class__", B)
+
+
+@way
+def class_asked_for():
+    class A:
+        pass
+
+    class B(A):
+        pass
+
+    a = A()
+    return (lambda x: x * (3 if isinstance(a, B) else 2)), lambda: setattr(a, "__class__", B)
+
+
+@way
+def bases_of_a_class():
+    class A:
+        k = 2.0
+
+    class B:
+        k = 3.0
+
+    class C(A):
+        pass
+
+    c = C()
+    return (lambda x: x * c.k), lambda: setattr(C, "__bases__", (B,))
+
+
+@way
+def inherited_class_attribute():
+    class A:
+        k = 2.0
+
+    class B(A):
+        pass
+
+    b = B()
+    return (lambda x: x * b.k), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def inherited_class_attribute_shadowed_by_a_class():
+    class A:
+        k = 2.0
+
+    class B(A):
+        pass
+
+    b = B()
+    return (lambda x: x * b.k), lambda: setattr(B, "k", 3.0)
+
+
+@way
+def class_attribute_shadowed_by_an_object():
+    class A:
+        k = 2.0
+
+    a = A()
+    return (lambda x: x * a.k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def class_attribute_of_a_class():
+    class A:
+        k = 2.0
+
+    return (lambda x: x * A.k), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def class_attribute_that_comes():
+    class A:
+        pass
+
+    a = A()
+    return (lambda x: x * getattr(a, "k", 2.0)), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def attribute_that_comes_by_exception():
+    a = Plain()
+
+    def f(x):
+        try:
+            return x * a.k
+        except AttributeError:
+            return x * 2.0
+
+    return f, lambda: setattr(a, "k", 3.0)
+
+
+@way
+def attribute_that_goes():
+    class A:
+        k = 3.0
+
+    a = A()
+    a.k = 2.0
+    return (lambda x: x * a.k), lambda: delattr(a, "k")
+
+
+@way
+def metaclass_attribute():
+    class Meta(type):
+        k = 2.0
+
+    class A(metaclass=Meta):
+        pass
+
+    return (lambda x: x * A.k), lambda: setattr(Meta, "k", 3.0)
+
+
+@way
+def metaclass_property():
+    k = [2.0]
+
+    class Meta(type):
+        @property
+        def k(cls):
+            return k[0]
+
+    class A(metaclass=Meta):
+        pass
+
+    return (lambda x: x * A.k), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def metaclass_call():
+    class Meta(type):
+        k = 2.0
+
+        def __call__(cls, x):
+            return x * cls.k
+
+    class A(metaclass=Meta):
+        pass
+
+    return (lambda x: A(x)), lambda: setattr(Meta, "k", 3.0)
+
+
+@way
+def constructor():
+    class A:
+        def __init__(self, k):
+            self.k = k
+
+    def init(self, k):
+        self.k = k + 1
+
+    return (lambda x: x * A(2.0).k), lambda: setattr(A, "__init__", init)
+
+
+@way
+def new_of_a_class():
+    k = [2.0]
+
+    class A:
+        def __new__(cls):
+            self = super().__new__(cls)
+            self.k = k[0]
+            return self
+
+    return (lambda x: x * A().k), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def class_method():
+    class A:
+        k = 2.0
+
+        @classmethod
+        def s(cls):
+            return cls.k
+
+    return (lambda x: x * A.s()), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def static_method_replaced():
+    class A:
+        @staticmethod
+        def s():
+            return 2.0
+
+    return (lambda x: x * A.s()), lambda: setattr(A, "s", staticmethod(lambda: 3.0))
+
+
+@way
+def abstract_base():
+    class A(abc.ABC):
+        k = 2.0
+
+        @abc.abstractmethod
+        def s(self): ...
+
+    class B(A):
+        def s(self):
+            return self.k
+
+    b = B()
+    return (lambda x: x * b.s()), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def call_replaced():
+    class A:
+        def __call__(self, x):
+            return x * 2
+
+    a = A()
+    return (lambda x: a(x)), lambda: setattr(A, "__call__", lambda self, x: x * 3)
+
+
+@way
+def callable_object_compiled_itself():
+    class A:
+        k = 2.0
+
+        def __call__(self, x):
+            return x * self.k
+
+    a = A()
+    return a, lambda: setattr(a, "k", 3.0)
+
+
+@way
+def comparison_of_the_user():
+    class A:
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    a = A()
+    return (lambda x: x * (2 if a == 1 else 3)), lambda: setattr(A, "__eq__", lambda self, other: False)
+
+
+@way
+def order_of_the_user():
+    class A:
+        k = 2.0
+
+        def __lt__(self, other):
+            return self.k < other
+
+    a = A()
+    return (lambda x: x * (2 if a < 2.5 else 3)), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def reversed_and_length():
+    class A:
+        def __init__(self):
+            self.values = [2.0, 3.0]
+
+        def __reversed__(self):
+            return reversed(self.values)
+
+    a = A()
+    return (lambda x: x * next(reversed(a))), lambda: a.values.append(4.0)
+
+
+# ----------------------------------------------------------------------------------------------------------- descriptors
+
+
+@way
+def descriptor_of_the_user():
+    class D:
+        k = 2.0
+
+        def __get__(self, owner, cls):
+            return self.k
+
+    class A:
+        s = D()
+
+    a = A()
+    return (lambda x: x * a.s), lambda: setattr(vars(A)["s"], "k", 3.0)
+
+
+@way
+def descriptor_that_reads_its_owner():
+    class D:
+        def __get__(self, owner, cls):
+            return owner._hidden
+
+    class A:
+        s = D()
+
+    a = A()
+    a._hidden = 2.0
+    return (lambda x: x * a.s), lambda: setattr(a, "_hidden", 3.0)
+
+
+@way
+def descriptor_get_replaced():
+    class D:
+        def __get__(self, owner, cls):
+            return 2.0
+
+    class A:
+        s = D()
+
+    a = A()
+    return (lambda x: x * a.s), lambda: setattr(D, "__get__", lambda self, owner, cls: 3.0)
+
+
+@way
+def property_replaced():
+    class A:
+        @property
+        def s(self):
+            return 2.0
+
+    a = A()
+    return (lambda x: x * a.s), lambda: setattr(A, "s", property(lambda self: 3.0))
+
+
+@way
+def property_that_reads():
+    class A:
+        @property
+        def s(self):
+            return self._s
+
+    a = A()
+    a._s = 2.0
+    return (lambda x: x * a.s), lambda: setattr(a, "_s", 3.0)
+
+
+@way
+def setter_of_a_property():
+    k = [2.0]
+
+    class A:
+        value = 0.0
+
+        @property
+        def s(self):
+            return 1.0
+
+        @s.setter
+        def s(self, v):
+            self.value = v * k[0]
+
+    def f(x):
+        a = A()
+        a.s = 1.0
+        return x * a.value
+
+    return f, lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def cached_property_deleted():
+    class A:
+        k = 2.0
+
+        @functools.cached_property
+        def s(self):
+            return self.k
+
+    a = A()
+
+    def change():
+        a.k = 3.0
+        vars(a).pop("s", None)
+
+    return (lambda x: x * a.s), change
+
+
+@way
+def slot():
+    class A:
+        __slots__ = ("k",)
+
+    a = A()
+    a.k = 2.0
+    return (lambda x: x * a.k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def slot_of_a_base():
+    class A:
+        __slots__ = ("k",)
+
+    class B(A):
+        __slots__ = ()
+
+    b = B()
+    b.k = 2.0
+    return (lambda x: x * b.k), lambda: setattr(b, "k", 3.0)
+
+
+@way
+def slot_by_a_computed_name():
+    class A:
+        __slots__ = ("k0", "k1")
+
+    a, i = A(), 1
+    a.k0, a.k1 = 1.0, 2.0
+    return (lambda x: x * getattr(a, f"k{i}")), lambda: setattr(a, "k1", 3.0)
+
+
+@way
+def getattr_of_the_user():
+    class A:
+        def __init__(self):
+            self.values = {"k": 2.0}
+
+        def __getattr__(self, name):
+            return self.values[name]
+
+    a = A()
+    return (lambda x: x * a.k), lambda: a.values.update(k=3.0)
+
+
+@way
+def getattribute_of_the_user():
+    class A:
+        def __getattribute__(self, name):
+            return 2.0 if name == "k" else object.__getattribute__(self, name)
+
+    a = A()
+    return (lambda x: x * a.k), lambda: setattr(A, "__getattribute__", lambda self, name: 3.0)
+
+
+@way
+def getattribute_that_counts():
+    seen = []
+
+    class A:
+        def __init__(self):
+            self.values = {"k": 2.0}
+
+        def __getattribute__(self, name):
+            if name == "k":
+                return object.__getattribute__(self, "values")["k"]
+            return object.__getattribute__(self, name)
+
+    a = A()
+    seen.append(a)
+    return (lambda x: x * a.k), lambda: a.values.update(k=3.0)
+
+
+@way
+def getattribute_that_refuses():
+    class A:
+        def __init__(self):
+            object.__setattr__(self, "inner", {"k": 2.0})
+
+        def __getattribute__(self, name):
+            if name.startswith("_"):
+                raise RuntimeError(name)
+            return object.__getattribute__(self, "inner")[name]
+
+    a = A()
+    return (lambda x: x * a.k), lambda: object.__getattribute__(a, "__dict__")["inner"].update(k=3.0)
+
+
+@way
+def items_of_an_object():
+    class A:
+        def __init__(self):
+            self.values = [2.0]
+
+        def __getitem__(self, i):
+            return self.values[i]
+
+    a = A()
+    return (lambda x: x * a[0]), lambda: a.values.__setitem__(0, 3.0)
+
+
+# ------------------------------------------------------------------------------------------------------------ containers
+
+
+@way
+def user_dict():
+    c = collections.UserDict(k=2.0)
+    return (lambda x: x * c["k"]), lambda: c.update(k=3.0)
+
+
+@way
+def subclass_of_user_dict():
+    class Config(collections.UserDict):
+        pass
+
+    c = Config(k=2.0)
+    return (lambda x: x * c["k"]), lambda: c.update(k=3.0)
+
+
+@way
+def user_list():
+    c = collections.UserList([2.0])
+    return (lambda x: x * c[0]), lambda: c.__setitem__(0, 3.0)
+
+
+@way
+def user_string():
+    c = collections.UserString("two")
+
+    def change():
+        c.data = "three"
+
+    return (lambda x: x * len(c)), change
+
+
+@way
+def chain_map():
+    c = collections.ChainMap({}, {"k": 2.0})
+    return (lambda x: x * c["k"]), lambda: c.maps[1].update(k=3.0)
+
+
+@way
+def chain_map_shadowed():
+    c = collections.ChainMap({}, {"k": 2.0})
+    return (lambda x: x * c["k"]), lambda: c.update(k=3.0)
+
+
+@way
+def mapping_proxy():
+    d = {"k": 2.0}
+    c = types.MappingProxyType(d)
+    return (lambda x: x * c["k"]), lambda: d.update(k=3.0)
+
+
+@way
+def mapping_proxy_of_nested_dicts():
+    d = {"a": {"k": 2.0}}
+    c = types.MappingProxyType(d)
+    return (lambda x: x * c["a"]["k"]), lambda: d["a"].update(k=3.0)
+
+
+@way
+def view_of_a_dict():
+    d = {"k": 2.0}
+    c = d.values()
+    return (lambda x: x * sum(c)), lambda: d.update(k=3.0)
+
+
+@way
+def ordered_dict_moved():
+    c = collections.OrderedDict(a=2.0, b=3.0)
+    return (lambda x: x * next(iter(c.values()))), lambda: c.move_to_end("a")
+
+
+@way
+def order_of_a_dict():
+    c = {"a": 2.0, "b": 3.0}
+    return (lambda x: x * next(iter(c.values()))), lambda: c.update(a=c.pop("a"))
+
+
+@way
+def order_of_a_nested_dict():
+    c = {"c": {"a": 2.0, "b": 3.0}}
+
+    def f(x):
+        for v in c["c"].values():
+            x = x * v + 1
+        return x
+
+    return f, lambda: c["c"].update(a=c["c"].pop("a"))
+
+
+@way
+def default_dict():
+    c = collections.defaultdict(lambda: 2.0)
+    c["a"] = 2.0
+    return (lambda x: x * c["a"]), lambda: c.update(a=3.0)
+
+
+@way
+def factory_of_a_default_dict():
+    c = collections.defaultdict(lambda: 2.0)
+
+    def f(x):
+        return x * c.default_factory()
+
+    return f, lambda: setattr(c, "default_factory", lambda: 3.0)
+
+
+@way
+def counter():
+    c = collections.Counter(a=2)
+    return (lambda x: x * c["a"]), lambda: c.update("a")
+
+
+@way
+def deque():
+    c = collections.deque([2.0, 3.0])
+    return (lambda x: x * c[0]), lambda: c.rotate(1)
+
+
+@way
+def list_sorted():
+    c = [3.0, 2.0]
+    return (lambda x: x * c[0]), lambda: c.sort()
+
+
+@way
+def list_in_a_tuple():
+    c = ([2.0],)
+    return (lambda x: x * c[0][0]), lambda: c[0].__setitem__(0, 3.0)
+
+
+@way
+def set_changed():
+    c = {1}
+    return (lambda x: x * (3 if 2 in c else 2)), lambda: c.add(2)
+
+
+@way
+def named_tuple_of_objects():
+    class P(typing.NamedTuple):
+        a: typing.Any
+
+    p = P(Plain(k=2.0))
+    return (lambda x: x * p.a.k), lambda: setattr(p.a, "k", 3.0)
+
+
+@way
+def subclass_of_list_with_attributes():
+    class L(list):
+        pass
+
+    c = L([1.0])
+    c.k = 2.0
+    return (lambda x: x * c.k), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def subclass_of_dict_with_attributes():
+    class D(dict):
+        pass
+
+    c = D(a=1.0)
+    c.k = 2.0
+    return (lambda x: x * c.k), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def attribute_dict():
+    class D(dict):
+        def __getattr__(self, name):
+            return self[name]
+
+    c = D(k=2.0)
+    return (lambda x: x * c.k), lambda: c.update(k=3.0)
+
+
+@way
+def bytes_changed():
+    c = bytearray([2])
+    return (lambda x: x * c[0]), lambda: c.__setitem__(0, 3)
+
+
+@way
+def array_of_python():
+    c = array.array("d", [2.0])
+    return (lambda x: x * c[0]), lambda: c.__setitem__(0, 3.0)
+
+
+@way
+def simple_namespace():
+    c = types.SimpleNamespace(k=2.0)
+    return (lambda x: x * c.k), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def parsed_arguments():
+    c = argparse.Namespace(k=2.0)
+    return (lambda x: x * vars(c)["k"]), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def zero_of_another_sign():
+    c = Plain(k=0.0)
+    return (lambda x: x / c.k), lambda: setattr(c, "k", -0.0)
+
+
+@way
+def number_of_another_type():
+    c = Plain(k=2)
+    return (lambda x: x * (3 if isinstance(c.k, bool) else 2) + c.k), lambda: setattr(c, "k", 2.0)
+
+
+@way
+def element_equal_in_a_frozenset():
+    c = Plain(k=frozenset([1]))
+    return (lambda x: x * (3 if isinstance(next(iter(c.k)), bool) else 2)), lambda: setattr(c, "k", frozenset([True]))
+
+
+# -------------------------------------------------------------------------------------------- dataclasses, enums and more
+
+
+@way
+def dataclass_field():
+    @dataclasses.dataclass
+    class C:
+        k: float
+
+    c = C(2.0)
+    return (lambda x: x * c.k), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def dataclass_default():
+    @dataclasses.dataclass
+    class C:
+        k: float = 2.0
+
+    return (lambda x: x * C.k), lambda: setattr(C, "k", 3.0)
+
+
+@way
+def dataclass_read_as_dict():
+    @dataclasses.dataclass
+    class C:
+        k: float
+
+    c = C(2.0)
+    return (lambda x: x * dataclasses.asdict(c)["k"]), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def dataclass_with_slots():
+    @dataclasses.dataclass(slots=True)
+    class C:
+        k: float
+
+    c = C(2.0)
+    return (lambda x: x * c.k), lambda: setattr(c, "k", 3.0)
+
+
+@way
+def frozen_dataclass_by_force():
+    @dataclasses.dataclass(frozen=True)
+    class C:
+        k: float
+
+    c = C(2.0)
+    return (lambda x: x * c.k), lambda: object.__setattr__(c, "k", 3.0)
+
+
+@way
+def post_init():
+    k = [2.0]
+
+    @dataclasses.dataclass
+    class C:
+        a: float
+
+        def __post_init__(self):
+            self.a = self.a * k[0]
+
+    return (lambda x: x * C(1.0).a), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def enum_member():
+    class E(enum.Enum):
+        A = 2.0
+        B = 3.0
+
+    c = Plain(e=E.A)
+    return (lambda x: x * c.e.value), lambda: setattr(c, "e", E.B)
+
+
+@way
+def enum_attribute():
+    class E(enum.Enum):
+        A = 1
+
+    E.A.k = 2.0
+    return (lambda x: x * E.A.k), lambda: setattr(E.A, "k", 3.0)
+
+
+@way
+def weak_reference_to_an_object():
+    a = Plain(k=2.0)
+    r = weakref.ref(a)
+    return (lambda x: x * r().k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def weak_reference_replaced():
+    a, b = Plain(k=2.0), Plain(k=3.0)
+    c = Plain(r=weakref.ref(a), keep=(a, b))
+    return (lambda x: x * c.r().k), lambda: setattr(c, "r", weakref.ref(b))
+
+
+@way
+def weak_reference_that_died():
+    c = Plain(a=Plain(k=2.0))
+    r = weakref.ref(c.a)
+    return (lambda x: x * (3.0 if r() is None else 2.0)), lambda: delattr(c, "a")
+
+
+@way
+def weak_proxy():
+    a = Plain(k=2.0)
+    p = weakref.proxy(a)
+    return (lambda x: x * p.k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def weak_dict():
+    a = Plain()
+    d = weakref.WeakKeyDictionary({a: 2.0})
+    return (lambda x: x * d[a]), lambda: d.__setitem__(a, 3.0)
+
+
+@way
+def weak_set():
+    a = Plain()
+    s = weakref.WeakSet()
+    return (lambda x: x * (3 if a in s else 2)), lambda: s.add(a)
+
+
+@way
+def context_variable():
+    variable = contextvars.ContextVar("variable", default=2.0)
+    return (lambda x: x * variable.get()), lambda: variable.set(3.0)
+
+
+@way
+def context_variable_with_an_object():
+    variable = contextvars.ContextVar("variable")
+    a = Plain(k=2.0)
+    variable.set(a)
+    return (lambda x: x * variable.get().k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def thread_local():
+    local = threading.local()
+    local.k = 2.0
+    return (lambda x: x * local.k), lambda: setattr(local, "k", 3.0)
+
+
+@way
+def element_of_an_array():
+    a = np.array([2.0, 5.0])
+    return (lambda x: x * float(a[0])), lambda: a.__setitem__(0, 3.0)
+
+
+@way
+def shape_of_an_array():
+    c = Plain(a=np.ones(2))
+    return (lambda x: x * len(c.a)), lambda: setattr(c, "a", np.ones(3))
+
+
+@way
+def large_array_replaced():
+    c = Plain(a=np.full(2000, 2.0))
+    return (lambda x: x * float(c.a[7])), lambda: setattr(c, "a", np.full(2000, 3.0))
+
+
+@way
+def array_that_is_an_operand():
+    a = np.array([2.0, 5.0, 1.0])
+    return (lambda x: x * a), lambda: a.__setitem__(0, 3.0)
+
+
+@way
+def memory_view():
+    c = memoryview(bytearray(8)).cast("d")
+    c[0] = 2.0
+    return (lambda x: x * c[0]), lambda: c.__setitem__(0, 3.0)
+
+
+# --------------------------------------------------------------------------------------------------------------- modules
+
+
+@way
+def attribute_of_a_python_module():
+    m = with_module(k=2.0)
+    return (lambda x: x * m.k), lambda: setattr(m, "k", 3.0)
+
+
+@way
+def getattr_of_a_python_module():
+    values = {"k": 2.0}
+    m = with_module(__getattr__=lambda name: values[name])
+    return (lambda x: x * m.k), lambda: values.update(k=3.0)
+
+
+@way
+def getattr_of_a_python_module_shadowed():
+    m = with_module(__getattr__=lambda name: 2.0)
+    return (lambda x: x * m.k), lambda: setattr(m, "k", 3.0)
+
+
+@way
+def attribute_of_a_python_module_that_comes():
+    m = with_module()
+    return (lambda x: x * getattr(m, "k", 2.0)), lambda: setattr(m, "k", 3.0)
+
+
+@way
+def computed_name_in_a_python_module():
+    m, i = with_module(k0=1.0, k1=2.0), 1
+    return (lambda x: x * getattr(m, f"k{i}")), lambda: setattr(m, "k1", 3.0)
+
+
+@way
+def name_from_a_dict_in_a_python_module():
+    m, c = with_module(small=2.0), {"name": "small"}
+    return (lambda x: x * getattr(m, c["name"])), lambda: setattr(m, "small", 3.0)
+
+
+@way
+def computed_name_in_a_class():
+    class A:
+        k0, k1 = 1.0, 2.0
+
+    a, i = A(), 1
+    return (lambda x: x * getattr(a, f"k{i}")), lambda: setattr(A, "k1", 3.0)
+
+
+@way
+def computed_name_in_an_object():
+    a, i = Plain(k0=1.0, k1=2.0), 1
+    return (lambda x: x * getattr(a, "k" + str(i))), lambda: setattr(a, "k1", 3.0)
+
+
+@way
+def computed_name_in_globals():
+    globals()["computed_1"], i = 2.0, 1
+    return (lambda x: x * globals()[f"computed_{i}"]), lambda: globals().update(computed_1=3.0)
+
+
+@way
+def module_imported_inside():
+    sys.modules["settings_of_a_test"] = m = with_module(k=2.0)
+
+    def f(x):
+        import settings_of_a_test
+
+        return x * settings_of_a_test.k
+
+    return f, lambda: setattr(m, "k", 3.0)
+
+
+@way
+def module_imported_inside_under_another_name():
+    sys.modules["settings_of_a_test"] = m = with_module(k=2.0)
+
+    def f(x):
+        import settings_of_a_test as settings
+
+        return x * settings.k
+
+    return f, lambda: setattr(m, "k", 3.0)
+
+
+@way
+def name_imported_inside():
+    sys.modules["settings_of_a_test"] = m = with_module(k=2.0)
+
+    def f(x):
+        from settings_of_a_test import k
+
+        return x * k
+
+    return f, lambda: setattr(m, "k", 3.0)
+
+
+@way
+def module_replaced_in_sys_modules():
+    sys.modules["settings_of_a_test"] = with_module(k=2.0)
+
+    def f(x):
+        import settings_of_a_test
+
+        return x * settings_of_a_test.k
+
+    return f, lambda: sys.modules.update(settings_of_a_test=with_module(k=3.0))
+
+
+@way
+def global_that_is_none():
+    globals()["OPTIONAL_OF_MODULE"] = None
+    return (
+        lambda x: x * (2.0 if OPTIONAL_OF_MODULE is None else OPTIONAL_OF_MODULE),
+        lambda: globals().update(OPTIONAL_OF_MODULE=3.0),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- modules of this package
+
+
+@way
+def functional_patched():
+    return (lambda x: tg.nn.functional.relu(x - 2)), lambda: patch(tg.nn.functional, "relu", lambda x: x * 10)
+
+
+@way
+def functional_patched_under_another_name():
+    return (lambda x: F.relu(x - 2)), lambda: patch(F, "relu", lambda x: x * 10)
+
+
+@way
+def functional_patched_that_a_layer_calls():
+    m = nn.ReLU()
+    return (lambda x: m(x - 2)), lambda: patch(F, "relu", lambda x, inplace: x * 10)
+
+
+@way
+def function_of_the_package_patched():
+    return (lambda x: tg.sin(x)), lambda: patch(tg, "sin", tg.cos)
+
+
+@way
+def function_of_the_package_in_a_nested_module_patched():
+    return (lambda x: tg.special.expit(x)), lambda: patch(tg.special, "expit", tg.cos)
+
+
+@way
+def module_of_the_package_patched():
+    return (lambda x: tg.nn.functional.relu(x)), lambda: patch(tg.nn, "functional", Plain(relu=tg.cos))
+
+
+@way
+def method_of_tensors_patched():
+    return (lambda x: x.sin()), lambda: patch(tg.Tensor, "sin", tg.Tensor.cos)
+
+
+@way
+def forward_of_a_layer_patched():
+    m = nn.Sigmoid()
+    return (lambda x: m(x)), lambda: patch(nn.Sigmoid, "forward", lambda self, x: x * 10)
+
+
+@way
+def forward_of_an_instance_patched():
+    m = nn.Sigmoid()
+    return (lambda x: m(x)), lambda: setattr(m, "forward", lambda x: x * 10)
+
+
+@way
+def call_of_modules_patched():
+    m = nn.Sigmoid()
+    return (lambda x: m(x)), lambda: patch(nn.Module, "__call__", lambda self, x: x * 10)
+
+
+@way
+def method_of_modules_patched():
+    m = nn.Linear(3, 3)
+    nn.init.ones_(m.weight), nn.init.zeros_(m.bias)
+    return (
+        lambda x: x * sum([p.detach().sum() for p in m.parameters()]),
+        lambda: patch(nn.Module, "parameters", lambda self: [self.weight, self.weight]),
+    )
+
+
+@way
+def step_of_an_optimizer_patched():
+    p = nn.Parameter(tg.tensor([1.0]))
+    o = optim.SGD([p], lr=0.5)
+
+    def f(x):
+        p.grad = tg.ones(1)
+        o.step()
+        return x * p.detach()
+
+    return f, lambda: patch(optim.SGD, "step", lambda self: None)
+
+
+@way
+def numpy_function_patched():
+    return (lambda x: np.sin(x)), lambda: patch(np, "sin", np.cos)
+
+
+@way
+def math_function_patched():
+    import math
+
+    return (lambda x: x * math.sqrt(4.0)), lambda: patch(math, "sqrt", lambda v: v)
+
+
+@way
+def entry_of_parameters_written():
+    m = nn.Linear(3, 3)
+    nn.init.ones_(m.weight), nn.init.zeros_(m.bias)
+    return (lambda x: m(x).detach()), lambda: m._parameters.update(weight=nn.Parameter(m.weight.detach() * 2))
+
+
+@way
+def entry_of_parameters_removed():
+    m = nn.Linear(3, 3)
+    nn.init.ones_(m.weight), nn.init.ones_(m.bias)
+    return (lambda x: m(x).detach()), lambda: m._parameters.__setitem__("bias", None)
+
+
+@way
+def entry_of_buffers_written():
+    m = nn.BatchNorm1d(3).eval()
+    return (
+        lambda x: m(x.reshape(1, 3)).detach(),
+        lambda: m._buffers.__setitem__("running_mean", tg.ones(3)),
+    )
+
+
+@way
+def entry_of_modules_written():
+    m = nn.Sequential(nn.ReLU(), nn.Sigmoid())
+    return (lambda x: m(x)), lambda: m._modules.__setitem__("0", nn.Tanh())
+
+
+@way
+def entries_of_modules_reordered():
+    m = nn.Sequential(nn.ReLU(), nn.Sigmoid())
+
+    def change():
+        m._modules["0"] = m._modules.pop("0")
+
+    return (lambda x: m(x - 2)), change
+
+
+@way
+def item_of_a_module_list():
+    m = nn.ModuleList([nn.ReLU(), nn.Sigmoid()])
+    return (lambda x: m[0](x - 2)), lambda: m.__setitem__(0, nn.Tanh())
+
+
+@way
+def module_dict_updated():
+    m = nn.ModuleDict({"a": nn.ReLU()})
+    return (lambda x: m["a"](x - 2)), lambda: m.update({"a": nn.Tanh()})
+
+
+@way
+def setting_of_a_layer():
+    m = nn.LeakyReLU(0.5)
+    return (lambda x: m(x - 2)), lambda: setattr(m, "negative_slope", 0.25)
+
+
+@way
+def attribute_of_a_module_of_the_user():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = 2.0
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: setattr(m, "k", 3.0)
+
+
+@way
+def attribute_of_a_module_of_the_user_written_directly():
+    class M(nn.Module):
+        k = 2.0
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: vars(m).update(k=3.0)
+
+
+@way
+def hook_of_all_modules():
+    m = nn.ReLU()
+
+    def change():
+        handle = nn.modules.module.register_module_forward_hook(lambda module, args, out: out * 10)
+        PATCHED.append(handle.remove)
+
+    return (lambda x: m(x)), change
+
+
+@way
+def param_group_replaced():
+    p = nn.Parameter(tg.tensor([1.0]))
+    o = optim.SGD([p], lr=0.1)
+
+    def f(x):
+        p.grad = tg.ones(1)
+        o.step()
+        return x * p.detach()
+
+    return f, lambda: o.param_groups.__setitem__(0, dict(o.param_groups[0], lr=10.0))
+
+
+@way
+def param_groups_replaced():
+    p = nn.Parameter(tg.tensor([1.0]))
+    o = optim.SGD([p], lr=0.1)
+
+    def f(x):
+        p.grad = tg.ones(1)
+        o.step()
+        return x * p.detach()
+
+    return f, lambda: setattr(o, "param_groups", [dict(o.param_groups[0], lr=10.0)])
+
+
+@way
+def params_of_a_group_replaced():
+    p, q = nn.Parameter(tg.tensor([1.0])), nn.Parameter(tg.tensor([1.0]))
+    o = optim.SGD([p], lr=0.1)
+
+    def f(x):
+        p.grad, q.grad = tg.ones(1), tg.ones(1)
+        o.step()
+        return x * p.detach() * q.detach()
+
+    return f, lambda: o.param_groups[0].update(params=[q])
+
+
+@way
+def setting_of_a_group():
+    p = nn.Parameter(tg.tensor([1.0]))
+    o = optim.SGD([p], lr=0.1, momentum=0.5)
+
+    def f(x):
+        p.grad = tg.ones(1)
+        o.step()
+        return x * p.detach()
+
+    return f, lambda: o.param_groups[0].update(momentum=0.25, lr=0.2)
+
+
+def adam():
+    p = nn.Parameter(tg.tensor([1.0]))
+    o = optim.Adam([p], lr=0.1)
+
+    def f(x):
+        p.grad = p.detach() * 2
+        o.step()
+        return x * p.detach()
+
+    return p, o, f
+
+
+@way
+def state_of_an_optimizer_cleared():
+    p, o, f = adam()
+    kept = []
+
+    def change():
+        kept.append(dict(o.state[p]))
+        o.state.clear()
+
+    return f, change
+
+
+@way
+def state_of_an_optimizer_replaced():
+    _, o, f = adam()
+    kept = []
+
+    def change():
+        kept.append(o.state)
+        o.state = collections.defaultdict(dict)
+
+    return f, change
+
+
+@way
+def state_of_a_parameter_replaced():
+    p, o, f = adam()
+    kept = []
+
+    def change():
+        kept.append(o.state[p])
+        o.state[p] = {k: v.clone() * 2 for k, v in kept[0].items()}
+
+    return f, change
+
+
+@way
+def tensor_in_the_state_of_a_parameter_replaced():
+    p, o, f = adam()
+    kept = []
+
+    def change():
+        kept.append(o.state[p]["exp_avg"])
+        o.state[p]["exp_avg"] = tg.ones(1)
+
+    return f, change
+
+
+@way
+def state_of_an_optimizer_loaded():
+    _, o, f = adam()
+    kept = []
+
+    def change():
+        kept.append(o.state_dict())
+        new = {
+            "state": {0: {k: v.clone() * 2 for k, v in kept[0]["state"][0].items()}},
+            "param_groups": kept[0]["param_groups"],
+        }
+        o.load_state_dict(new)
+
+    return f, change
+
+
+@way
+def tensor_attribute_replaced():
+    a = Plain(w=tg.tensor([2.0]))
+    kept = [a.w]
+    return (lambda x: x * a.w), lambda: (kept.append(a.w), setattr(a, "w", tg.tensor([3.0])))
+
+
+@way
+def tensor_with_an_attribute():
+    w = tg.tensor([1.0])
+    w.k = 2.0
+    return (lambda x: x * w * w.k), lambda: setattr(w, "k", 3.0)
+
+
+@way
+def class_of_a_tensor():
+    w = nn.Parameter(tg.tensor([1.0]))
+    c = Plain(w=w)
+    return (
+        lambda x: x * (2.0 if isinstance(c.w, nn.Parameter) else 3.0),
+        lambda: setattr(c, "w", tg.tensor([1.0])),
+    )
+
+
+@way
+def default_dtype_inside():
+    tg.set_default_dtype(tg.float32)
+    PATCHED.append(lambda: tg.set_default_dtype(tg.float32))
+    return (lambda x: (tg.zeros(1) + 1 / 3).double() * x), lambda: tg.set_default_dtype(tg.float64)
+
+
+@way
+def compiled_function_of_another():
+    k = [2.0]
+    g = tg.compile(lambda x: x * k[0])
+    return (lambda x: g(x)), lambda: k.__setitem__(0, 3.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------- the test
+
+PATCHED = []
+
+
+def patch(owner, name, value):
+    """Set an attribute until the end of the test."""
+    PATCHED.append(functools.partial(setattr, owner, name, getattr(owner, name)))
+    setattr(owner, name, value)
+
+
+def results(name, wrap):
+    """What the function returns before and after the changes, two calls each beyond those in which it is traced."""
+    function, changes = WAYS[name]()
+    function = wrap(function)
+    found = []
+    try:
+        for change in (*(changes if isinstance(changes, tuple) else (changes,)), lambda: None):
+            found += [np.array(function(tg.tensor([1.0, 2.0, 3.0]))).tolist() for _ in range(3)]
+            change()
+    finally:
+        while PATCHED:
+            PATCHED.pop()()
+        sys.modules.pop("settings_of_a_test", None)
+    return found
+
+
+class OnNumPy:
+    """An executable that runs its program on NumPy."""
+
+    def __init__(self, program, donated, kept, placement):
+        self.program, self.numbers = program, (*donated, *kept)
+        self.seconds, self.shardings = (0.0, 0.0), [None] * len(program.results)
+
+    def run(self, donated, kept):
+        from tapegrad.jit import lower
+        from tapegrad.jit.nans import checked
+
+        environment = dict(self.program.constants)
+        for n, a in zip(self.numbers, (*donated, *kept), strict=True):
+            if (tuple(a.shape), a.dtype) != (tuple(self.program.metas[n][0]), self.program.metas[n][1]):
+                raise TypeError("other shapes")
+            environment[n] = np.array(a)
+        with np.errstate(all="ignore"):
+            return [lower.to_jax(np.asarray(r)) for r in self.program.run(environment, checked)]
+
+
+EAGER = set()  # ways that make the function run eagerly at every call
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_change_is_seen_by_the_next_call(name, monkeypatch):
+    from tapegrad.jit import lower
+
+    monkeypatch.setattr(lower, "Executable", OnNumPy)
+    check(name)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", WAYS)
+def test_a_change_is_seen_by_the_next_call_of_xla_s_program(name):
+    check(name)
+
+
+def check(name):
+    eager = results(name, lambda f: f)
+    before = tg.compile.stats()["calls"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = results(name, tg.compile)
+    np.testing.assert_allclose(compiled, eager, rtol=1e-6, strict=False)
+    assert (tg.compile.stats()["calls"] > before) is (name not in EAGER)
