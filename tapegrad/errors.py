@@ -383,6 +383,13 @@ def not_traceable(reason: str) -> RuntimeError:
     return RuntimeError(f"tapegrad.compile: {reason}.")
 
 
+def unsettled(change: Any) -> str:
+    return (
+        f"the function reads and changes a container among its arguments, which then needs another program: {change}; keep "
+        "what grows or counts outside the function, or only write it there (container.append(x), container[key] = x)"
+    )
+
+
 def many_values(name: str, count: int, why: str) -> str:
     return (
         f"tapegrad.compile: {name} has {count} programs that differ only in values of arguments that are no arrays; now "

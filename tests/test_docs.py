@@ -7,6 +7,7 @@ the given text must be the beginning). Addresses and seconds are not compared.
 import contextlib
 import importlib.util
 import io
+import linecache
 import pathlib
 import re
 import warnings
@@ -21,6 +22,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 def run(code, namespace):
     out = io.StringIO()
+    linecache.cache["<page>"] = len(code), None, code.splitlines(keepends=True), "<page>"  # as notebooks do
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,19 @@ def takes_part(value: Any) -> bool:
     return isinstance(value, LEAF_TYPES) or (value is not None and children_of(value) is not None)
 
 
-def flatten(tree: Any) -> tuple[list[Any], Spec]:
-    """Leaves, in order, and structure of a tree."""
+def flatten(tree: Any, stop: Container[int] = ()) -> tuple[list[Any], Spec]:
+    """Leaves, in order, and structure of a tree; containers whose ids are in `stop` are leaves."""
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, stop)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> Spec:
-    found = None if isinstance(tree, LEAF_TYPES) else children_of(tree)
+def _flatten(tree: Any, leaves: list[Any], stop: Container[int]) -> Spec:
+    found = None if isinstance(tree, LEAF_TYPES) or (stop and id(tree) in stop) else children_of(tree)
     if found is None:
         leaves.append(tree)
         return LEAF
     keys, children = found
-    return Spec(type(tree), keys, [_flatten(c, leaves) for c in children], emptied(tree, keys))
+    return Spec(type(tree), keys, [_flatten(c, leaves, stop) for c in children], emptied(tree, keys))
 
 
 def emptied(tree: Any, keys: Any) -> Any:

@@ -22,9 +22,10 @@ from ..functions import casting
 from ..nn.module import Module
 from . import STATISTICS, pending
 from .compiled_program import CompiledProgram
+from .effects import Written, code_of, written_arguments
 from .explain import explained
 from .inputs import Stale, Unverified
-from .keys import leaf_names, listed, named, nearest, signature_of, static_key, without_values
+from .keys import WRITTEN, leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout
 from .traced_call import TracedCall
@@ -41,7 +42,9 @@ MOST_SPECIALIZATIONS = 64  # of a function; the oldest is dropped
 CHECK = "TAPEGRAD_COMPILE_CHECK"  # the environment variable for `check`
 MANY_TRACES = 16  # with so many there is a warning
 OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
-NOT_COPIED = frozenset(("specializations", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
+# What copies and files leave out
+NOT_COPIED = frozenset(("only_written", "specializations", "lock", "too_many", "traces", "unsettled", "varying"))
+NOTHING: dict[int, Any] = {}
 
 
 class Specialization:
@@ -90,6 +93,8 @@ class Compiled(Generic[P, R]):
         self.too_many: set[Any] = set()  # keys without values, of which there are too many
         self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
         self.traces = 0
+        self.only_written: Written | None = None
+        self.unsettled = 0  # traces in a row whose program is not for the next call with the same arguments
         self.lock = threading.RLock()
 
     @overload
@@ -114,8 +119,8 @@ class Compiled(Generic[P, R]):
 
     def _specialize(self, key: Any, args: Any, kwargs: Any) -> Specialization:
         """The specialization for a new key; eager if too many keys differ from it only in values that are no arrays."""
-        bound = self._bound(args, kwargs)[0] if self.static else (args, kwargs)
-        names = leaf_names(self.function, *bound)
+        args, kwargs = self._roots(args, kwargs)
+        names = leaf_names(self.function, args, kwargs, self._written(args, kwargs))
         why = listed(nearest(list(self.specializations), key, names)) if self.specializations else "the first call"
         like = without_values(key, len(names))
         others = [k for k in self.specializations if k[0] == key[0] and without_values(k, len(names)) == like]
@@ -125,7 +130,10 @@ class Compiled(Generic[P, R]):
                 warn(errors.many_values(named(self.function), MOST_VALUES, why))
             eager = f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}"
             return Specialization(why, eager)
+        is_new = self.unsettled >= MOST_FAILURES and all([k[0] != key[0] for k in self.specializations])
         specialization = self.specializations[key] = Specialization(why)
+        if is_new:
+            specialization.eager = "it changes the structure of its arguments"
         if len(self.specializations) > MOST_SPECIALIZATIONS:
             del self.specializations[next(iter(self.specializations))]
         return specialization
@@ -133,10 +141,11 @@ class Compiled(Generic[P, R]):
     def _run(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
         reasons = []
         for program in specialization.programs:
-            found = program.failed_guard(tensors)
+            containers = program.containers(self._roots(args, kwargs)) if program.paths else ()
+            found = program.failed_guard(tensors, containers)
             if found is None:
                 try:
-                    result = program(tensors, self._is_due(program))
+                    result = program(tensors, containers, self._is_due(program))
                 except Stale as e:
                     found = str(e)
                 except Unverified:
@@ -228,8 +237,9 @@ class Compiled(Generic[P, R]):
         """Arrays among the arguments, and the key of the call in the cache; (None, None) inside a transform."""
         leaves: list[Any] = args
         spec: Any = len(args)
+        written: Any = ()
         if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
-            leaves, spec = self._flat(args, kwargs)
+            leaves, spec, written = self._flat(args, kwargs)
         tensors: list[Any] = []
         modes = RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
         parts: list[Any] = [spec, modes]
@@ -246,6 +256,8 @@ class Compiled(Generic[P, R]):
             elif isinstance(leaf, record.ndarray):
                 parts.append((leaf.shape, leaf.dtype))
                 tensors.append(leaf)
+            elif id(leaf) in written:
+                parts.append((type(leaf), WRITTEN))
             else:
                 parts.append(static_key(leaf))
         if len(tensors) > 1 and (len({id(t) for t in tensors}) < len(tensors) or sharing(tensors)):
@@ -253,17 +265,29 @@ class Compiled(Generic[P, R]):
             parts.append(sharing(tensors))
         return tensors, tuple(parts)
 
-    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    def _roots(self, args: Any, kwargs: Any) -> Any:
+        """Arguments that are not static, as (args, kwargs)."""
+        return self._bound(args, kwargs)[0] if self.static else (args, kwargs)
+
+    def _written(self, args: Any, kwargs: Any) -> dict[int, Any]:
+        """The containers among the arguments that the function only writes, by id."""
+        if self.only_written is None or self.only_written.code is not code_of(self.function)[0]:
+            self.only_written = Written(self.function)
+        return written_arguments(self.only_written, args, kwargs) if self.only_written.parameters else NOTHING
+
+    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, dict[int, Any]]:
         if not self.static:
-            return tree.flatten((args, kwargs))
+            written = self._written(args, kwargs)
+            return *tree.flatten((args, kwargs), written), written
         (_, arguments), fixed = self._bound(args, kwargs)
+        written = self._written((), arguments)
         for name, value in fixed.items():
             try:
                 hash(value)
             except TypeError:
                 raise errors.unhashable_static(name, type(value).__name__) from None
-        leaves, spec = tree.flatten(arguments)
-        return leaves, (spec, tuple([(name, static_key(v)) for name, v in fixed.items()]))
+        leaves, spec = tree.flatten(arguments, written)
+        return leaves, (spec, tuple([(name, static_key(v)) for name, v in fixed.items()])), written
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Arguments by name, as (args, kwargs), and apart from them those that are static."""
@@ -285,10 +309,10 @@ class Compiled(Generic[P, R]):
         if self.traces == MANY_TRACES:
             warn(errors.many_traces(named(self.function), MANY_TRACES, why))
         if self._is_usable(specialization, call):
-            self._add(specialization, call, arguments)
+            self._settle(specialization, self._add(specialization, call, arguments), args, kwargs)
         return call.result
 
-    def _add(self, specialization: Specialization, call: TracedCall, arguments: list[Any]) -> None:
+    def _add(self, specialization: Specialization, call: TracedCall, arguments: list[Any]) -> CompiledProgram:
         """Make the program of a traced call."""
         layout = self.layout
         placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
@@ -300,10 +324,12 @@ class Compiled(Generic[P, R]):
         del specialization.programs[MOST_PROGRAMS:]
         if self.interval != 0 and (what := wrong_number(program, Values(call))) is not None:
             self._differs(specialization, what)
+        return program
 
     def _traced(self, args: Any, kwargs: Any, tensors: list[Any], varying: Any) -> TracedCall:
         began = time.perf_counter()
-        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying)
+        roots = self._roots(args, kwargs)
+        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying, roots, self._written(*roots))
         STATISTICS.trace_seconds += time.perf_counter() - began
         if self.debug_nans and call.trace.aborted is None:
             call.check_nans()
@@ -358,6 +384,17 @@ class Compiled(Generic[P, R]):
         if self.interval:
             raise errors.not_traceable(reason)
         self._refuse(specialization, reason)
+
+    def _settle(self, specialization: Specialization, program: CompiledProgram, args: Any, kwargs: Any) -> None:
+        """Run eagerly what changes its arguments at each call such that each would need a program of its own."""
+        if not any([type(effect.at) is int for effect in program.effects]):
+            return
+        found = program.failed_container(program.containers(self._roots(args, kwargs)))
+        if found is None and self.specializations.get(self._key(args, kwargs)[1]) is not specialization:
+            found = "an argument has another structure"
+        self.unsettled = 0 if found is None else self.unsettled + 1
+        if self.unsettled >= MOST_FAILURES:
+            self._refuse(specialization, errors.unsettled(found))
 
     def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
         error = errors.trace_aborted(what, place, linecache.getline(*place).strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from ..core import alias, record
@@ -18,11 +19,12 @@ from ..programs.trace import ARRAY, DRAWN, StateInput
 from ..tensor.graph import RemovableHandle
 from . import lower, nans, pending, verify
 from .backward import CompiledBackward
+from .effects import content, pattern_of, reached
 from .explain import names_of
-from .guards import change, held
+from .guards import LENGTH, change, held
 from .inputs import Stale, State, Unverified, holds, hooks_on, located
 from .keys import named
-from .places import Guards
+from .places import Guards, is_unchanged, shown
 from .traced_call import Result, TracedCall
 from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 
@@ -61,6 +63,7 @@ class CompiledProgram:
         self._set_inputs(owner, call, states)
         self._set_effects(call, states)
         self.names, self.tensor_names = names_of(call), call.reachable.names
+        self._set_containers(call)
         self.outline, self.watch = verify.Outline(call), verify.Watch()
         if owner.interval != 0 and not owner.debug_nans:  # which is to leave all as it was
             self.watch.begin(self.steady, verify.Values(call))
@@ -114,7 +117,17 @@ class CompiledProgram:
         self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
         self.cleared = [ref is None for _, ref in call.gradients]
         self.rebound, self.switched = [place for place, _ in call.rebound], call.switched
+        self.effects = call.effects
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
+
+    def _set_containers(self, call: TracedCall) -> None:
+        """Containers among the arguments, where it matters which they are and what is in them."""
+        found = call.containers
+        first, last = len(call.tensors), len(call.tensors) + len(found.objects)
+        matters = bool(found.written or found.guards)
+        matters = matters or any([type(e.at) is int for e in self.effects])
+        matters = matters or any([type(r.same) is int and first <= r.same < last for r in self.results])
+        self.paths, self.item_guards, self.pattern = (found.paths if matters else []), found.guards, found.pattern
 
     def _wanted(self, call: TracedCall) -> list[Any]:
         """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
@@ -127,7 +140,11 @@ class CompiledProgram:
 
     # ---------------------------------------------------------------------------------------------------------- guards
 
-    def failed_guard(self, tensors: list[Any]) -> str | None:
+    def containers(self, roots: Any) -> list[Any]:
+        """The containers among the arguments, by their paths."""
+        return [reached(path, roots) for path in self.paths]
+
+    def failed_guard(self, tensors: list[Any], containers: Sequence[Any] = ()) -> str | None:
         """Which guard fails, as text; None if the program may run."""
         place = self.guards.first_changed()
         what = None
@@ -163,6 +180,16 @@ class CompiledProgram:
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
             return "an argument is no longer the .grad of a tensor"
+        return self.failed_container(containers) if self.paths else None
+
+    def failed_container(self, containers: Sequence[Any]) -> str | None:
+        """Which guard of containers among the arguments fails; None."""
+        if pattern_of(containers) != self.pattern:
+            return "other containers among the arguments are one"
+        for (i, key), value in self.item_guards.items():
+            now = content(containers[i]).get(key, LENGTH)
+            if now is not value and not is_unchanged(value, now):
+                return f"{key!r} of an argument changed from {shown(value)} to {shown(now)}"
         return None
 
     def _relation(self, t: Any) -> Any:
@@ -177,8 +204,8 @@ class CompiledProgram:
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
-    def __call__(self, tensors: list[Any], due: bool = False) -> Any:
-        """Run the program on the call's arguments; the function's result.
+    def __call__(self, tensors: list[Any], containers: Sequence[Any] = (), due: bool = False) -> Any:
+        """Run the program on the call's tensors, and on the containers among its arguments; the function's result.
 
         Args:
             due: do all but run it.
@@ -190,7 +217,7 @@ class CompiledProgram:
         with pending.LOCK:  # no other program is to take, and no thread to look at, what this one gives away
             owners, donated, kept = self._gather(tensors, due)
             outs, donated, kept = self._run(owners, donated, kept)
-            return self._finish(tensors, owners, donated, kept, outs)
+            return self._finish([*tensors, *containers] if containers else tensors, owners, donated, kept, outs)
 
     def _run(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         try:
@@ -304,7 +331,10 @@ class CompiledProgram:
                 self.backward.attach(made, tensors, kept, outs[gradients:])
         for i, first in self.duplicates:
             made[i] = made[first]
-        return tree.unflatten(self.spec, made)
+        result, stored = tree.unflatten(self.spec, made)
+        for effect, values in zip(self.effects, stored, strict=True):
+            effect.apply(tensors[effect.at] if type(effect.at) is int else effect.at, values)
+        return result
 
     def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
         if r.same is not None:

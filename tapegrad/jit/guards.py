@@ -12,6 +12,7 @@ import array
 import contextvars
 import enum
 import functools
+import inspect
 import operator
 import pickle
 import random
@@ -50,6 +51,8 @@ PLAIN = frozenset(("_weakrefset", "collections", "configparser", "functools", "s
 REFLECTION = frozenset(
     ("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars")
 )  # with these any attribute may be read
+# With these any item of a dict may be read
+ITERATION = frozenset(("copy", "deepcopy", "get", "items", "pop", "setdefault", "state_dict", "values"))
 STATE = frozenset(("load_state_dict", "state", "state_dict", "step"))  # with these the state of optimizers
 # Attributes that are read without being named
 IMPLIED = frozenset(("__call__", "__getattr__", "__getattribute__", "backward", "forward", "jvp", "setup_context"))
@@ -91,6 +94,7 @@ class ReachableState:
         optimizers: those that it reaches.
         generators: of random numbers that are not the package's, those of all modules first.
         iterator: the class name of an iterator that it reaches; None.
+        states: the dicts that optimizers whose code is not the package's keep for their parameters, by id.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
@@ -102,6 +106,7 @@ class ReachableState:
         self.optimizers: list[Optimizer] = []
         self.generators: list[Any] = [random._inst, np.random.mtrand._rand]
         self.iterator: str | None = None
+        self.states: dict[int, Any] = {}
         self._used: set[str] = set(IMPLIED)
         self._texts: set[str] = set()  # strings that it holds, which may be names of attributes
         self._computes_names = False
@@ -191,6 +196,10 @@ class ReachableState:
     def functions(self) -> list[types.FunctionType]:
         """The functions among them."""
         return [v for v in self._seen.values() if isinstance(v, types.FunctionType)]
+
+    def reads_by_name(self, items: bool = False) -> bool:
+        """Whether attributes, or items of dicts, are read by their names alone."""
+        return self._used.isdisjoint(ITERATION if items else REFLECTION)
 
     def drawn(self) -> list[bytes]:
         """The states of the generators."""
@@ -352,7 +361,9 @@ class ReachableState:
     def _optimizer(self, optimizer: Optimizer, depth: int) -> None:
         own = vars(optimizer)
         self.optimizers.append(optimizer)
-        self._owners.append((optimizer, {"param_groups", "state"}, depth))
+        own_step = steps_itself(optimizer)
+        known = {"defaults", "param_groups", "state"} if own_step else {"param_groups", "state"}
+        self._owners.append((optimizer, known, depth))
         self.note(self.places, own, "param_groups", optimizer.param_groups)
         self.note(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
         for i, group in enumerate(optimizer.param_groups):  # settings: see `Trace.settings`
@@ -361,7 +372,9 @@ class ReachableState:
             self.items(self.places, group["params"], depth)
         for table in (*[t for name, t in own.items() if name.endswith("_hooks")], *HOOKS_OF_OPTIMIZERS):
             self.items(self.of_modules, table, depth)
-        if self._is_open(type(optimizer)):  # which may keep numbers there
+        if own_step:
+            self._state_of(optimizer)
+        elif self._is_open(type(optimizer)):  # which may keep numbers there
             self.visit(optimizer.state, depth)
 
     def _module(self, module: Module, depth: int) -> None:
@@ -395,10 +408,21 @@ class ReachableState:
                 self.places.append((Computed("a NumPy array", read), 0, array))
                 self.places.append((Computed("the values of a NumPy array", functools.partial(values_of, read)), 0, before))
 
+    def _state_of(self, optimizer: Optimizer) -> None:
+        """The state of an optimizer whose code is not the package's, which sets it as it likes."""
+        self.note(self.places, optimizer.state, LENGTH, len(optimizer.state))
+        for values in optimizer.state.values():
+            self.states[id(values)] = values
+            self.note(self.places, values, LENGTH, len(values))
+            for key, value in values.items():
+                self.note(self.places, values, key, value)
+
     def remember_states(self) -> None:
         """What is to be as it is now, at the end of the trace: states of optimizers, if the function may look at them, and
         what functions have cached."""
         for optimizer in [] if self._used.isdisjoint(STATE | REFLECTION) else self.optimizers:
+            if steps_itself(optimizer):
+                continue
             state = optimizer.state
             self.note(self.places, vars(optimizer), "state", state)
             for p, values in state.items():
@@ -570,10 +594,16 @@ def is_closed(module: Any) -> bool:
     return module.partition(".")[0] in LIBRARIES or MARK in getattr(sys.modules.get(module), "__dict__", ())
 
 
+def steps_itself(optimizer: Optimizer) -> bool:
+    """Whether an optimizer's step() is not the package's."""
+    return MARK not in getattr(inspect.unwrap(type(optimizer).step), "__globals__", {MARK: True})
+
+
 def is_ours(cls: type) -> bool:
     """Whether a class is the package's, whatever it says of itself."""
-    functions = [f for f in vars(cls).values() if isinstance(f, types.FunctionType)]
-    return any([MARK in f.__globals__ for f in functions]) or str(cls.__module__).partition(".")[0] == PACKAGE
+    functions = [inspect.unwrap(f) for f in vars(cls).values() if isinstance(f, types.FunctionType)]
+    ours = any([MARK in getattr(f, "__globals__", ()) for f in functions])
+    return ours or str(cls.__module__).partition(".")[0] == PACKAGE
 
 
 @functools.lru_cache(4096)

@@ -6,7 +6,7 @@ A key is (structure of the arguments, modes, one part for each leaf, perhaps whi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from ..func import tree
@@ -118,6 +118,7 @@ def without_values(key: Key, count: int) -> Key:
 
 
 STATIC = "a value"
+WRITTEN = "a container that is only written"
 
 
 def named(function: Any) -> str:
@@ -130,23 +131,23 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function.forward if isinstance(function, Module) else function)
 
 
-def leaf_names(function: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
-    """Names of the leaves of (args, kwargs), as the function calls them."""
+def leaf_names(function: Callable[..., Any], args: Any, kwargs: Any, stop: Container[int] = ()) -> list[str]:
+    """Names of the leaves of (args, kwargs), as the function calls them; containers whose ids are in `stop` are leaves."""
     try:
         parameters = list(signature_of(function).parameters.values())
     except (TypeError, ValueError):  # of one of C's
         parameters = []
     known = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     named = [(known[i] if i < len(known) else str(i), a) for i, a in enumerate(args)]
-    return [path for name, value in (*named, *kwargs.items()) for path in paths(name, value)]
+    return [path for name, value in (*named, *kwargs.items()) for path in paths(name, value, stop)]
 
 
-def paths(name: str, value: Any) -> Iterator[str]:
+def paths(name: str, value: Any, stop: Container[int] = ()) -> Iterator[str]:
     """A name for each leaf of a nested value."""
-    found = None if isinstance(value, tree.LEAF_TYPES) else tree.children_of(value)
+    found = None if isinstance(value, tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
     if found is None:
         yield name
         return
     keys, children = found
     for key, child in zip(keys if isinstance(keys, tuple) else range(keys), children, strict=True):
-        yield from paths(f"{name}[{key!r}]", child)
+        yield from paths(f"{name}[{key!r}]", child, stop)

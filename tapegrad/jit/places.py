@@ -72,6 +72,8 @@ class Present:
         self.items = items
 
     def __getitem__(self, key: Any) -> Any:
+        if key not in self.items:  # dict.__getitem__, too, would make it
+            raise KeyError(key)
         return dict.__getitem__(self.items, key)
 
 

@@ -24,12 +24,9 @@ from ..programs.trace import StateInput, Trace
 from ..tensor.graph import RemovableHandle
 from . import nans
 from .arguments import watched
+from .effects import Containers, Effect, Unusable, containers_in
 from .guards import ReachableState, change, first_changed, held
 from .writes import remedy
-
-
-class Unusable(Exception):
-    """The trace completed, but the program does not cover everything that the function does."""
 
 
 class Result:
@@ -65,7 +62,8 @@ class TracedCall:
         trace: what it recorded.
         reason: why the program cannot be used; None if it can.
         changed: identifies the Python state that the function has changed; None.
-        results, spec: the leaves of the result, and its structure.
+        results, spec: the leaves of the result and of what it stores, and the structure: (result, values for each effect).
+        effects: what it changes in containers; see `effects`.
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         grad_presence: (tensor or position, whether its `.grad` was there) for those read before they were set.
@@ -77,17 +75,21 @@ class TracedCall:
     """
 
     def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = ()
-    ) -> None:
+        self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = (),
+        roots: Any = None, written: Any = None,
+    ) -> None:  # fmt: skip
         self.version = Module.changes, RemovableHandle.changes
-        leaves, _ = tree.flatten((args, kwargs))
+        written = written or {}
+        leaves = [leaf for leaf in tree.flatten((args, kwargs), written)[0] if id(leaf) not in written]
         self.reachable = ReachableState(function, leaves)
+        self.containers = Containers(function, self.reachable, roots or (args, kwargs), written, len(tensors))
         self.trace = trace = Trace(strict=strict)
         trace.arrays_outside, trace.varying = self.reachable.arrays, varying
         found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if issubclass(type(v), np.generic)}
         self.tensors = tensors
-        self.positions = {id(t): i for i, t in enumerate(tensors)}
+        self.positions = {id(t): i for i, t in enumerate((*tensors, *self.containers.objects))}
+        self.effects: list[Effect] = []
         self.reason: str | None = None
         self.changed: Any = None
         self.results: list[Result] = []
@@ -131,9 +133,9 @@ class TracedCall:
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
-        leaves, self.spec = tree.flatten(self.result)
         self._written(before)
         self._gradients()
+        leaves, self.spec = self._results_and_effects()
         self._rebound()
         self._escaped(leaves)
         first: dict[int, int] = {}
@@ -163,6 +165,16 @@ class TracedCall:
         if is_recording() != self.recording:
             raise Unusable("the function leaves gradients switched on or off")
         self.reachable.remember_states()
+
+    def _results_and_effects(self) -> tuple[list[Any], Any]:
+        """The leaves, and the structure, of the result and of what the function stores in containers."""
+        found = self.containers.changes()
+        self.effects = [effect for effect, _ in found]
+        both = self.result, [values for _, values in found]
+        new = [id(c) for _, c in containers_in(both, self.containers.known)]
+        if len(set(new)) < len(new):
+            raise Unusable("the function returns or stores a new list, dict or record in two places")
+        return tree.flatten(both, self.containers.known)
 
     def _number(self, array: Any) -> Ref:
         number = self.trace.numbers.get(id(array))
@@ -246,7 +258,7 @@ class TracedCall:
 
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
-            return Result(leaf, same=self.positions[id(leaf)])
+            return Result(None, same=self.positions[id(leaf)])
         if not isinstance(leaf, Box):
             if not self.reachable.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")

@@ -71,6 +71,7 @@ class Outline:
             "which tensors have a .grad": (call.grad_presence, call.passed_grads),
             "attributes and items that are bound to new tensors": [(_place(place), ref) for place, ref in call.rebound],
             "requires_grad of arguments": call.switched,
+            "changes of containers and attributes": [effect.signature() for effect in call.effects],
         }
         self.given = list(program.arguments)
         if backward is not None:

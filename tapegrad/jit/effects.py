@@ -1,0 +1,498 @@
+"""Effects: what a call changes in containers, objects and variables of outside, as later runs of its program do, too.
+
+A container is found again as itself, or, if it came with the arguments, by its path from there. What is stored is computed
+by the program like the results of the function; so an effect holds no values, it is given them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..core.record import MARK, Box
+from ..func import tree
+from ..nn.module import Module
+from .guards import DEPTH, ReachableState
+from .places import LENGTH, Attributes, Cell, Keys, Place, Present, held
+from .uses import COUNT, ITEM, READ, WRITE, Names, Uses, only_written, uses_of, written_names, written_parameters
+
+SEQUENCES = (list, deque)
+MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+KNOWN = (*SEQUENCES, *MAPPINGS)  # containers whose methods are Python's: no subclasses
+Path = tuple[Any, ...]
+
+
+class Unusable(Exception):
+    """The trace completed, but the program does not cover everything that the function does."""
+
+
+class Effect:
+    """A change of one container.
+
+    Attributes:
+        at: the container, or its position among the tensors and containers of the arguments.
+        key: of the item or attribute; None where all items are meant.
+    """
+
+    __slots__ = ("at", "key")
+
+    def __init__(self, at: Any, key: Any = None) -> None:
+        self.at, self.key = at, key
+
+    def signature(self) -> tuple[Any, ...]:
+        """Equal for equal effects of two traces of a function."""
+        return type(self), self.at if type(self.at) is int else id(self.at), self.key
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        raise NotImplementedError
+
+
+class Store(Effect):
+    """An item, an attribute or a variable is set to a value."""
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        if isinstance(container, Cell):
+            container.cell.cell_contents = values[0]
+        elif isinstance(container, Attributes):
+            object.__setattr__(container.owner(), self.key, values[0])
+        elif is_record(container):
+            object.__setattr__(container, self.key, values[0])
+        else:
+            container[self.key] = values[0]
+
+
+class Remove(Effect):
+    """An item or an attribute is deleted."""
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        if is_record(container):
+            object.__delattr__(container, self.key)
+        else:
+            del container[self.key]
+
+
+class Extend(Effect):
+    """Values are appended."""
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        container.extend(values)
+
+
+class Rewrite(Effect):
+    """All items are replaced; of a dict, which `key` gives the keys of, too."""
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        container.clear()
+        if isinstance(container, dict):
+            container.update(zip(self.key, values, strict=True))
+        else:
+            container.extend(values)
+
+
+class Count(Effect):
+    """A number is added to an item, an attribute or a variable."""
+
+    __slots__ = ("amount",)
+
+    def __init__(self, at: Any, key: Any, amount: int) -> None:
+        super().__init__(at, key)
+        self.amount = amount
+
+    def signature(self) -> tuple[Any, ...]:
+        return (*super().signature(), self.amount)
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        Store(self.at, self.key).apply(container, [value_at(container, self.key) + self.amount])
+
+
+def value_at(container: Any, key: Any) -> Any:
+    return getattr(container, key) if is_record(container) else container[key]
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is a dataclass's instance, which has fields instead of items."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+# ------------------------------------------------------------------------------------------------------------- containers
+
+
+def content(container: Any) -> Any:
+    """A copy of what a container holds now: a list of items, or a dict."""
+    if isinstance(container, SEQUENCES):
+        return list(container)
+    if isinstance(container, dict):
+        return dict(container)
+    names = [f.name for f in dataclasses.fields(container) if hasattr(container, f.name)]
+    return {name: getattr(container, name) for name in names} | getattr(container, "__dict__", {})
+
+
+def containers_in(roots: Any, stop: Any) -> Iterator[tuple[Path, Any]]:
+    """The containers among arguments, with their paths; `stop` holds ids of those that are not looked into."""
+    waiting: list[tuple[Path, Any]] = [((i,), root) for i, root in enumerate(roots)]
+    while waiting:
+        path, value = waiting.pop()
+        found = None if isinstance(value, tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
+        if id(value) in stop or (found is not None and len(path) > 1 and not (value is None or isinstance(value, tuple))):
+            yield path, value
+        if found is not None:
+            keys, children = found
+            keys = range(keys) if isinstance(keys, int) else keys
+            waiting += [((*path, key), child) for key, child in zip(keys, children, strict=True)]
+
+
+def reached(path: Path, roots: Any) -> Any:
+    """The container at a path from the arguments."""
+    for key in path:
+        roots = value_at(roots, key)
+    return roots
+
+
+def fields_outside(container: Any) -> list[str]:
+    """The fields of a dataclass's instance that are no part of the arguments' structure, and what else it has."""
+    if not is_record(container):
+        return []
+    return [name for name, value in content(container).items() if not tree.takes_part(value)]
+
+
+# ------------------------------------------------------------------------------------------------------------ differences
+
+Change = tuple[Effect, list[Any]]  # and the values that it is to be given
+
+
+def changes(at: Any, container: Any, before: Any) -> list[Change]:
+    """How a container came from what it held before, which is known at each call, to what it holds now."""
+    now = content(container)
+    if isinstance(now, list):
+        return [] if same_items(before, now) else [sequence_change(at, container, before, now)]
+    gone = [key for key in before if key not in now]
+    new = [key for key in now if key not in before or now[key] is not before[key]]
+    order = [key for key in before if key in now] + [key for key in new if key not in before]
+    if isinstance(container, dict) and order != list(now):
+        return [(Rewrite(at, tuple(now)), list(now.values()))]
+    return [(Remove(at, key), []) for key in gone] + [(Store(at, key), [now[key]]) for key in new]
+
+
+def sequence_change(at: Any, container: Any, before: list[Any], now: list[Any]) -> Change:
+    if getattr(container, "maxlen", None) is None and same_items(before, now[: len(before)]):
+        return Extend(at), now[len(before) :]
+    return Rewrite(at), now
+
+
+def changes_of_written(at: Any, container: Any, before: Any, uses: Uses) -> list[Change] | None:
+    """The same for a container that is only written, whatever it holds at a call; None if that cannot be told."""
+    now = content(container)
+    if isinstance(now, list):
+        items = None if uses.keys or uses.counts else appended(container, before, now)
+        return None if items is None else [(Extend(at), items)] if items else []
+    if type(container) is Counter and uses.methods:  # its update() adds
+        return None
+    found: list[Change] = []
+    for effect, values in changes(at, container, before):
+        if type(effect) is not Store:
+            return None
+        if effect.key in uses.counts:
+            old, amount = before.get(effect.key, 0), values[0]
+            if type(old) is not int or type(amount) is not int or not is_multiple(amount - old, uses.counts[effect.key]):
+                return None
+            found.append((Count(at, effect.key, amount - old), []))
+        else:
+            found.append((effect, values))
+    return found
+
+
+def is_multiple(difference: int, amount: int) -> bool:
+    """Whether a difference can come from adding an amount at least once."""
+    return amount != 0 and difference % amount == 0 and difference // amount > 0
+
+
+def appended(container: Any, before: list[Any], now: list[Any]) -> list[Any] | None:
+    """What was appended; None if something else was done, or if that cannot be told."""
+    limit = getattr(container, "maxlen", None)
+    if limit is None:
+        return now[len(before) :] if same_items(before, now[: len(before)]) else None
+    if len(now) == limit and same_items(before, now):  # of a full one, items that are equal anyway
+        return [] if all([isinstance(v, Box) for v in now]) else None
+    fits = [n for n in range(min(limit, len(now) + 1)) if same_items((before + now[len(now) - n :])[-limit:], now)]
+    if len(fits) > 1:
+        return None
+    return now[len(now) - fits[0] :] if fits else now if len(now) == limit else None
+
+
+def same_items(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all([x is y for x, y in zip(a, b, strict=True)])
+
+
+# ------------------------------------------------------------------------------------------------- what a call has changed
+
+
+def code_of(function: Any) -> Any:
+    """The code of a function or of a module's forward, and how many of its parameters are bound; None and 0 of others."""
+    if isinstance(function, Module):
+        function = function.forward
+    if isinstance(function, types.MethodType):
+        return getattr(function.__func__, "__code__", None), 1
+    return getattr(function, "__code__", None) if isinstance(function, types.FunctionType) else None, 0
+
+
+class Written:
+    """The parameters of a function that it only writes."""
+
+    def __init__(self, function: Any) -> None:
+        self.code, skip = code_of(function)
+        found = () if self.code is None else written_parameters(self.code)
+        self.parameters = [(i - skip, name, path, uses) for i, name, path, uses in found if i >= skip]
+
+
+def written_arguments(written: Written, args: Any, kwargs: Any) -> dict[int, Uses]:
+    """The containers among the arguments that the function only writes, by id: what they hold decides nothing."""
+    found: dict[int, Uses] = {}
+    for i, name, path, uses in written.parameters:
+        value = args[i] if i < len(args) else kwargs.get(name)
+        for kind, key in path:
+            value = stepped(value, kind, key)
+        if type(value) in KNOWN:
+            found[id(value)] = uses
+    return found
+
+
+def stepped(value: Any, kind: str, key: Any) -> Any:
+    """An item of a container or a field of a record among the arguments; None if there is none."""
+    if kind == ITEM and isinstance(value, dict | list | tuple):
+        return held(Present(value) if isinstance(value, dict) else value, key)
+    is_field = kind != ITEM and (is_record(value) or (isinstance(value, tuple) and key in getattr(value, "_fields", ())))
+    return getattr(value, key, None) if is_field else None
+
+
+class Containers:
+    """The containers that a call may change, and what they held before it.
+
+    Attributes:
+        paths: of those among the arguments.
+        objects: these themselves.
+        guards: values of items and attributes that are to be the same at each call, by (position in `objects`, key).
+    """
+
+    def __init__(self, function: Any, reachable: ReachableState, roots: Any, written: dict[int, Uses], first: int) -> None:
+        self.root, self.reachable, self.written, self.first = code_of(function)[0], reachable, written, first
+        found = list(containers_in(roots, written))
+        self.paths, self.objects = [path for path, _ in found], [c for _, c in found]
+        self.before = [content(c) for c in self.objects]
+        self.outside = [(c, content(c)) for c in reachable.seen() if type(c) in KNOWN]
+        self.known = {id(c) for c in self.objects} | {id(c) for c, _ in self.outside}
+        self.guards = {(i, key): value_at(c, key) for i, c in enumerate(self.objects) for key in fields_outside(c)}
+        self.pattern = pattern_of(self.objects)
+
+    @functools.cached_property
+    def functions(self) -> list[types.FunctionType]:
+        """Those that may use them by name: the package's own do not."""
+        return [f for f in self.reachable.functions() if MARK not in f.__globals__]
+
+    def changes(self) -> list[Change]:
+        """All changes that a program can make.
+
+        Raises:
+            Unusable: for changes of arguments that it cannot make; those of the state of outside are left to its guards.
+        """
+        return [*self._of_arguments(), *self._of_outside(), *self._of_variables()]
+
+    def _of_arguments(self) -> list[Change]:
+        found: list[Change] = []
+        outside = {id(c) for c, _ in self.outside}
+        for i, (c, before) in enumerate(zip(self.objects, self.before, strict=True)):
+            uses, what = self.written.get(id(c)), f"the function changes an argument, a {type(c).__name__}"
+            one = changes(self.first + i, c, before) if uses is None else changes_of_written(self.first + i, c, before, uses)
+            if one is None:
+                raise Unusable(f"{what}, in a way that depends on its items")
+            if (one or uses is not None) and (id(c) in outside or self.pattern.count(self.pattern[i]) > 1):
+                raise Unusable(f"{what}, that it also reaches in another way")
+            if one and not (type(c) in KNOWN or is_record(c)):
+                raise Unusable(f"{what}, whose class is not Python's")
+            if is_record(c):
+                one = [self._counted(i, c, before, change) for change in one]
+            if uses is not None and isinstance(c, dict):
+                changed = {effect.key for effect, _ in one}
+                self.guards |= {(i, k): before[k] for k in before if k not in changed and may_be_written(k, uses)}
+            found += one
+        return found
+
+    def _counted(self, i: int, c: Any, before: Any, change: Change) -> Change:
+        """The change of a field; of one that is only counted up, whatever it holds."""
+        key = change[0].key
+        if (i, key) not in self.guards or not self.reachable.reads_by_name():
+            return change
+        at = self.first + i
+        one = self._of_name(Names(attributes=frozenset((key,))), at, key, before[key], value_at(c, key))
+        if one is None:
+            return change
+        del self.guards[i, key]
+        return one
+
+    def _of_outside(self) -> list[Change]:
+        """Changes of containers that the function reaches by itself, and only writes, or whose items it only writes."""
+        found: list[Change] = []
+        for c, before in self.outside:
+            raw = changes(c, c, before)
+            names = self._names_of(c) if raw or self._may_be_written(c) else None
+            if names is None:
+                continue
+            uses = uses_of(self.functions, names, self.root)
+            written = only_written(uses, True)
+            if written is None:
+                found += self._of_items(c, before, raw) if all([u.how != READ for u in uses]) else []
+            else:
+                found += self._of_written(c, before, written)
+        return found
+
+    def _may_be_written(self, container: Any) -> bool:
+        """Whether a name under which it is known is one of something that the function only writes at a place."""
+        return any([place[1] in self._written_names for place in self._held_at.get(id(container), ())])
+
+    @functools.cached_property
+    def _written_names(self) -> set[Any]:
+        return {0}.union(*[written_names(f.__code__) for f in self.functions])  # 0: the key of a cell's content
+
+    def _of_written(self, c: Any, before: Any, uses: Uses) -> list[Change]:
+        found = changes_of_written(c, c, before, uses)
+        if found is None:
+            return []
+        changed = {effect.key for effect, _ in found}
+        kept = {k for k in before if k not in changed and may_be_written(k, uses)} if isinstance(c, dict) else set()
+        self._drop(lambda place: contains(place[0], c) and place[1] not in kept)
+        return found
+
+    def _of_items(self, c: Any, before: Any, raw: list[Change]) -> list[Change]:
+        """Changes of a dict's items that are named as variables are."""
+        found = []
+        for effect, values in raw:
+            if type(effect) is Store and isinstance(effect.key, str) and effect.key in before:
+                names = Names(items=frozenset((effect.key,)))
+                one = self._of_name(names, c, effect.key, before[effect.key], values[0])
+                if one is not None:
+                    found.append(one)
+                    self._drop(lambda place, key=effect.key: contains(place[0], c) and place[1] == key)
+        return found
+
+    def _of_variables(self) -> list[Change]:
+        """Changes of variables and attributes that the function only writes."""
+        found: list[Change] = []
+        own = {id(c) for c, _ in self.outside}
+        for places in (self.reachable.places, self.reachable.of_modules):
+            for place in list(places):
+                container, key, old = place
+                if key is LENGTH or old is LENGTH or id(container) in own or (now := held(container, key)) is old:
+                    continue
+                names = None if now is LENGTH else self._names_at(place)
+                one = None if names is None else self._of_name(names, container, key, old, now)
+                if one is not None:
+                    found.append(one)
+                    places.remove(place)
+        return found
+
+    def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:
+        """How what has a name has changed, if the function only writes it."""
+        uses = uses_of(self.functions, names, self.root, bindings=True)
+        counts = [u.amount for u in uses if u.how == COUNT]
+        if not uses or any([u.how == READ for u in uses]) or len(counts) > 1:
+            return None
+        if not counts:
+            return Store(container, key), [now]
+        if type(old) is not int or type(now) is not int or not is_multiple(now - old, counts[0]):
+            return None
+        starts = [u.amount for u in uses if u.how == WRITE]
+        if starts and (None in starts or now - old != counts[0] or not {now, old}.isdisjoint(starts)):
+            return None  # it may have been set in this call
+        return Count(container, key, now - old), []
+
+    def _drop(self, is_one: Any) -> None:
+        """Guard some places no longer."""
+        for places in (self.reachable.places, self.reachable.of_modules):
+            places[:] = [place for place in places if not is_one(place)]
+
+    def _names_at(self, place: Place) -> Names | None:
+        """Under which names functions know what is at a place; None if that cannot be told."""
+        container, key, _ = place
+        if isinstance(container, Cell):
+            return Names(self._names_of_cell(container.cell))
+        if not isinstance(key, str) or not isinstance(container, dict | Attributes):
+            return None
+        if id(container) in self.reachable.states:
+            return Names(items=frozenset((key,))) if self.reachable.reads_by_name(items=True) else None
+        if isinstance(container, dict) and "__builtins__" in container:  # globals
+            return Names(frozenset((key,)), frozenset((key,)))
+        return Names(attributes=frozenset((key,))) if self.reachable.reads_by_name() else None
+
+    def _names_of_cell(self, cell: Any) -> frozenset[str]:
+        found = [
+            name
+            for f in self.functions
+            for name, other in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+            if other is cell
+        ]
+        return frozenset(found)
+
+    @functools.cached_property
+    def _held_at(self) -> dict[int, list[Place]]:
+        """The places that hold an object, by its id."""
+        found: dict[int, list[Place]] = {}
+        for place in (*self.reachable.places, *self.reachable.of_modules):
+            if place[1] is not LENGTH:
+                found.setdefault(id(place[2]), []).append(place)
+        return found
+
+    @functools.cached_property
+    def _held_without_name(self) -> set[int]:
+        """The ids of what functions and their defaults and bound arguments lead to without a name."""
+        return {id(held_one) for v in self.reachable.seen() for held_one in bound_to(v)}
+
+    def _names_of(self, container: Any, depth: int = DEPTH) -> Names | None:
+        """Under which names functions know a container, if it can be reached by these alone; None if not."""
+        if depth == 0 or id(container) in self._held_without_name:
+            return None
+        names, own = Names(), {id(c) for c, _ in self.outside}
+        for place in self._held_at.get(id(container), ()):
+            around = place[0].items if isinstance(place[0], Present) else place[0]
+            found = self._names_in(around, place[1], depth) if id(around) in own else self._names_at(place)
+            if found is None:
+                return None
+            names = names.union(found)
+        return names if any(names) else None
+
+    def _names_in(self, around: Any, key: Any, depth: int) -> Names | None:
+        """The same for an item of another container."""
+        outer = self._names_of(around, depth - 1)
+        if outer is None or not isinstance(key, str):
+            return None
+        uses = uses_of(self.functions, outer, self.root)
+        return Names(items=frozenset((key,))) if all([u.how != READ for u in uses]) else None
+
+
+def may_be_written(key: Any, uses: Uses) -> bool:
+    """Whether an item may have been written that is what it was."""
+    return key in uses.keys or key in uses.counts or None in uses.keys or bool(uses.methods)
+
+
+def contains(holder: Any, container: Any) -> bool:
+    """Whether what places are listed by is a container, perhaps a dict that makes missing items, or its keys."""
+    return holder is container or (isinstance(holder, Present | Keys) and holder.items is container)
+
+
+def bound_to(value: Any) -> tuple[Any, ...]:
+    """What a function, a bound one or a tuple leads to without a name."""
+    if isinstance(value, types.FunctionType):
+        return (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    if isinstance(value, functools.partial):
+        return (*value.args, *value.keywords.values())
+    if isinstance(value, types.MethodType | types.BuiltinMethodType):
+        return (value.__self__,)
+    return value if isinstance(value, tuple) else ()
+
+
+def pattern_of(objects: Sequence[Any]) -> list[int]:
+    """Which of several objects are one: for each the position of the first that is the same."""
+    first: dict[int, int] = {}
+    return [first.setdefault(id(c), i) for i, c in enumerate(objects)]

@@ -1,0 +1,427 @@
+"""Effects of compiled functions on containers, attributes and counters: later calls change what the function changes.
+
+The law: a program of several calls gives the same with a function and with the function compiled. Each case says how many
+traces, programs, calls of programs and eager calls the compiled one takes.
+"""
+
+import collections
+import dataclasses
+import typing
+import warnings
+
+import pytest
+
+import tapegrad as tg
+from tapegrad import nn, optim
+
+pytest.importorskip("jax")
+
+CASES = {}
+LOGS = []
+
+
+def x(k=1.0):
+    return tg.tensor([1.0, 2.0, 3.0]) * k
+
+
+def case(counts, *, warns=None, exhaustive=False):
+    def add(go):
+        CASES[go.__name__] = go, counts, warns, exhaustive
+        return go
+
+    return add
+
+
+def plain(v):
+    """A result as lists of numbers to compare."""
+    if isinstance(v, tg.Tensor):
+        return plain(v.tolist()), v.requires_grad
+    if isinstance(v, dict):
+        return [(k, plain(item)) for k, item in v.items()]
+    if isinstance(v, list | tuple | collections.deque):
+        return [plain(item) for item in v]
+    return float(f"{v:.4g}") if type(v) is float else v
+
+
+def measured(go):
+    """What a program gives with compiled functions, how often these were traced and ran, and the warnings."""
+    before = tg.compile.stats()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = plain(go(tg.compile))
+    after = tg.compile.stats()
+    return (
+        result,
+        [after[k] - before[k] for k in ("traces", "programs", "calls", "eager_calls")],
+        [str(w.message) for w in caught],
+    )
+
+
+# ------------------------------------------------------------------------------------------------ containers as arguments
+
+
+@case([1, 1, 3, 0])
+def new_dict_at_each_call(w):
+    def f(a, metrics):
+        metrics["loss"], metrics["n"] = (a * 2).sum(), 3
+        return metrics
+
+    f, out = w(f), []
+    for i in range(4):
+        metrics = {}
+        out.append((f(x(i), metrics) is metrics, metrics))
+    return out
+
+
+@case([1, 1, 3, 0])
+def list_that_grows(w):
+    def f(a, logs):
+        loss = (a * 2).sum()
+        logs.append(loss)
+        return loss
+
+    f, logs = w(f), []
+    return [f(x(i), logs) is logs[-1] for i in range(4)], logs
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def named_tuple_of_containers(w):
+    State = collections.namedtuple("State", "logs metrics")
+
+    def f(a, *, state, more=None):
+        state.logs.append({"loss": a.sum(), "names": ["a"]})
+        state.metrics["a"] = more["b"] = a * 2
+
+    f, state, more = w(f), State([], {}), {}
+    for i in range(4):
+        f(x(i), state=state, more=more)
+    return state, more, [m["names"] is state.logs[0]["names"] for m in state.logs], state.metrics["a"] is more["b"]
+
+
+@case([1, 1, 4, 0])
+def fields_swapped_and_counted(w):
+    @dataclasses.dataclass
+    class State:
+        a: typing.Any
+        b: typing.Any
+        n: int = 0
+
+    def f(s):
+        s.a, s.b = s.b, s.a
+        s.n += 1
+        return s.a * 1
+
+    f, s = w(f), State(x(), x(5))
+    return [(f(s), s.a, s.b, s.n) for _ in range(5)]
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def items_rewritten(w):
+    def f(hs, a):
+        hs[0], hs[1] = hs[1] * 2, hs[0] + a
+        hs.append(hs.pop(0))
+        return hs[0] * 1
+
+    f, hs, out = w(f), [x(), x(2)], []
+    for i in range(4):
+        out.append((f(hs, x(i)), list(hs)))
+    return out
+
+
+@case([1, 1, 5, 0], exhaustive=True)
+def bounded_deque(w):
+    def f(a, last):
+        last.append(a * 2)
+
+    f, last, out = w(f), collections.deque(maxlen=2), []
+    for i in range(6):
+        f(x(i), last)
+        out.append(list(last))
+    return out
+
+
+@case([2, 2, 2, 0], exhaustive=True)
+def counter_and_default_dict(w):
+    def f(a, counts, lists):
+        counts["steps"] += 2
+        lists["loss"].append(a.sum())
+
+    f, counts, lists = w(f), collections.Counter(), collections.defaultdict(list)
+    for i in range(4):
+        f(x(i), counts, lists)
+    return counts, lists
+
+
+@case([2, 2, 2, 0], exhaustive=True)
+def constant_that_was_there(w):
+    def f(a, d):
+        d["n"] = 3
+        return a * 2
+
+    f, d = w(f), {"n": 3}
+    f(x(), d), f(x(), d)
+    d = {}
+    f(x(), d)
+    return d, [f(x(), {"m": 1})]
+
+
+@case([3, 3, 0, 2], warns="an argument has another structure")
+def list_that_grows_and_is_read(w):
+    def f(a, logs):
+        logs.append(a * len(logs))
+
+    f, logs = w(f), []
+    for i in range(5):
+        f(x(i), logs)
+    return logs
+
+
+@case([3, 0, 0, 1], warns="also reaches in another way")
+def one_list_as_two_arguments(w):
+    def f(a, logs, others):
+        logs.append(1)
+        return a * len(others)
+
+    f, out = w(f), []
+    for _ in range(4):
+        logs = []
+        out.append((f(x(), logs, logs), logs))
+    return out
+
+
+@case([3, 0, 0, 1], warns="whose class is not Python's", exhaustive=True)
+def dict_of_a_class(w):
+    class Counted(dict):
+        writes = 0
+
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            self.writes += 1
+
+    def f(a, d):
+        d["a"] = a * 2
+
+    f, out = w(f), []
+    for i in range(4):
+        d = Counted()
+        f(x(i), d)
+        out.append((dict(d), d.writes))
+    return out
+
+
+# --------------------------------------------------------------------------------- state that the function reaches by itself
+
+
+@case([2, 1, 3, 0])
+def trainer(w):
+    class Trainer:
+        def __init__(self):
+            self.it, self.logs, self.metrics = 0, [], {"n": 0, "best": {}}
+            self.p = nn.Parameter(x())
+            self.optimizer = optim.SGD([self.p], lr=0.01)
+
+        def step(self, a):
+            self.optimizer.zero_grad()
+            loss = (self.p * a).sum()
+            loss.backward()
+            self.optimizer.step()
+            self.it += 1
+            self.metrics["n"] += 2
+            self.metrics["best"]["loss"] = self.last = loss
+            self.logs.append(loss.detach())
+            return loss
+
+    t, out = Trainer(), []
+    t.step = w(t.step)
+    for i in range(5):
+        loss = t.step(x(i))
+        out.append((loss, loss is t.last is t.metrics["best"]["loss"], t.it))
+    return out, t.logs, t.p, t.metrics
+
+
+@case([1, 1, 3, 0])
+def stored_history(w):
+    p, others = nn.Parameter(x()), []
+    LOGS.clear()
+
+    def f(a):
+        loss = (a * p).sum()
+        LOGS.append(loss)
+        others.append((loss, "loss"))
+
+    f = w(f)
+    for i in range(4):
+        f(x(i))
+    (sum(LOGS) + others[-1][0]).backward()
+    return p.grad, [a is b for a, (b, _) in zip(LOGS, others, strict=True)]
+
+
+@case([2, 2, 6, 0], exhaustive=True)
+def list_written_in_one_mode(w):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.activations = 0, []
+
+        def forward(self, a):
+            self.calls += 1
+            if self.training:
+                self.activations.append(a * 2)
+            return a * 3
+
+    net = Net()
+    f = w(net)
+    for i in range(8):
+        net.train(i % 2 == 0)
+        f(x(i))
+    return net.calls, net.activations
+
+
+@case([2, 1, 3, 0])
+def count_of_an_optimizer_s_own(w):
+    class Momentum(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"lr": 0.1})
+
+        def step(self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if not state:
+                        state["step"] = 0
+                        state["m"] = tg.zeros_like(p)
+                    state["step"] += 1
+                    state["m"] = (state["m"] * 0.9 + p.grad).detach()
+                    with tg.no_grad():
+                        p.sub_(state["m"] * group["lr"])
+
+    p = nn.Parameter(x())
+    optimizer = Momentum([p])
+
+    def f(a):
+        optimizer.zero_grad()
+        (p * a).sum().backward()
+        optimizer.step()
+
+    f, out = w(f), []
+    for i in range(5):
+        f(x(i))
+        out.append((p.detach() * 1, optimizer.state[p]["step"], optimizer.state[p]["m"]))
+    return out
+
+
+@case([1, 1, 2, 0], exhaustive=True)
+def averages_under_computed_keys(w):
+    class Average:
+        def __init__(self):
+            self.shadow, self.updates = {"a": x(), "b": x(2)}, 0
+
+        def update(self, a):
+            self.updates += 1
+            for k in self.shadow:
+                self.shadow[k] = self.shadow[k] * 0.9 + a * 0.1
+
+    average = Average()
+    f = w(lambda a: (average.update(a), a * 2)[1])
+    for i in range(3):
+        f(x(i))
+    return average.shadow, average.updates
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def container_returned(w):
+    state = {"h": x(), "logs": []}
+
+    def f(a):
+        state["h"] = state["h"] * a
+        return state, state["logs"]
+
+    f, out = w(f), []
+    for i in range(4):
+        got, logs = f(x(i + 1))
+        out.append((got is state, logs is state["logs"], got["h"]))
+    return out
+
+
+# ------------------------------------------------------------------------------------- what is read somewhere runs eagerly
+
+
+class Holder:
+    def __init__(self):
+        self.logs, self.it, self.view = [], 0, None
+
+    @property
+    def rate(self):
+        return self.it
+
+    def count(self):
+        return len(self.logs)
+
+
+def read_by_a_method(h, a):
+    h.logs.append(1)
+    return a * h.count()
+
+
+def read_by_another_name(h, a):
+    h.logs.append(1)
+    return a * len(h.view)
+
+
+def read_by_a_local_name(h, a):
+    logs = h.logs
+    h.logs.append(1)
+    return a * len(logs)
+
+
+def read_by_a_text(h, a):
+    h.it += 1
+    return a * getattr(h, "i" + "t")
+
+
+def read_by_a_property(h, a):
+    h.it += 1
+    return a * h.rate
+
+
+def counted_twice(h, a):
+    h.it += 1
+    if h.it:
+        h.it += 1
+    return a * 1
+
+
+READS = [read_by_a_method, read_by_another_name, read_by_a_local_name, read_by_a_text, read_by_a_property, counted_twice]
+
+
+@pytest.mark.parametrize("function", READS)
+def test_what_is_read_in_another_way_runs_eagerly(function):
+    def go(w):
+        h = Holder()
+        h.view = h.logs
+        f = w(lambda a: function(h, a))
+        return [(f(x()), len(h.logs), h.it) for _ in range(4)]
+
+    got, counts, messages = measured(go)
+    assert got == plain(go(lambda f: f))
+    assert counts == [3, 0, 0, 1]
+    assert "the function changes Python state" in messages[0]
+
+
+@pytest.mark.parametrize("name", [n for n, (*_, exhaustive) in CASES.items() if not exhaustive])
+def test_effects(name):
+    check(name)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [n for n, (*_, exhaustive) in CASES.items() if exhaustive])
+def test_more_effects(name):
+    check(name)
+
+
+def check(name):
+    go, counts, warns, _ = CASES[name]
+    got, found, messages = measured(go)
+    assert got == plain(go(lambda f: f))
+    assert found == counts
+    assert [warns in m for m in messages] == [True] * (warns is not None)
