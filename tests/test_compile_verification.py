@@ -104,34 +104,36 @@ def test_random_draws_state_and_gradients_are_verified():
     assert states[1] == pytest.approx(states[0], rel=1e-5)
 
 
-def test_check_compares_every_nth_call_and_raises():
-    memory = memoryview(bytearray(8)).cast("d")
-    compiled = tg.compile(lambda x: x * memory[0], check=3)
-    memory[0] = 2.0
+@pytest.fixture
+def hidden(tmp_path):
+    """A number in a file, which no guard sees."""
+    path = tmp_path / "number"
+    path.write_text("2.0")
+    return path
+
+
+def test_check_compares_every_nth_call_and_raises(hidden):
+    compiled = tg.compile(lambda x: x * float(hidden.read_text()), check=3)
     assert [compiled(X).tolist() for _ in range(2)] == [[2.0, 4.0, 6.0]] * 2
-    memory[0] = 3.0
+    hidden.write_text("3.0")
     with pytest.raises(RuntimeError, match=r"differs from the function: mul\(\) at .* has another operand"):
         for _ in range(3):
             compiled(X)
 
 
-def test_no_check_trusts_the_tracing_call():
-    memory = memoryview(bytearray(8)).cast("d")
-    memory[0] = 2.0
-    compiled = tg.compile(lambda x: x * memory[0], check=0)
+def test_no_check_trusts_the_tracing_call(hidden):
+    compiled = tg.compile(lambda x: x * float(hidden.read_text()), check=0)
     compiled(X)
-    memory[0] = 3.0
+    hidden.write_text("3.0")
     assert compiled(X).tolist() == [2.0, 4.0, 6.0]
 
 
-def test_check_of_one_call_prints(capsys):
-    memory = memoryview(bytearray(8)).cast("d")
-    memory[0] = 2.0
-    compiled = tg.compile(lambda x: x * memory[0])
+def test_check_of_one_call_prints(capsys, hidden):
+    compiled = tg.compile(lambda x: x * float(hidden.read_text()))
     assert compiled.check(X)
     assert compiled.check(X)
     assert capsys.readouterr().out == "the program of <lambda> and the function agree\n" * 2
-    memory[0] = 3.0
+    hidden.write_text("3.0")
     with pytest.warns(UserWarning, match="has another operand"):
         assert not compiled.check(X)
     assert "runs eagerly: the program of <lambda> differs from the function: mul() at" in capsys.readouterr().out

@@ -108,7 +108,9 @@ class BackwardPass(Pass):
         if recorder.device_array_types and any([is_elsewhere(e) for e in self.found.values()]):
             self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
-        self.traced = running_trace() is not None
+        self.traced = (trace := running_trace()) is not None
+        if trace is not None:
+            trace.passes(self.order)
         plain, guarded = self._replays()
         lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass

@@ -5,40 +5,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.function import Function
-from ..core.record import Box, fixed
+from ..core.inplace import record_constant, write_history
+from ..core.record import Box, fixed, peek_data
 from ..core.state import is_recording
 from ..core.vjp import arrays
 from ..func.reverse import vjp
-from ..programs.program import Instruction, Program
+from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
 from . import lower
 from .inputs import located
-from .traced_call import TracedBackward
-from .transfer import box_of, on_jax
+from .traced_backward import Input, TracedBackward
+from .traced_call import TracedCall
+from .transfer import box_of, on_jax, view_of
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
 
 
-class CompiledBackward:
-    """The reverse pass of a compiled program.
+class Group:
+    """Outputs of a compiled program, none of which depends on another, and their reverse pass.
 
     Its first order is a program of its own, which takes what the forward program computed: nothing is computed again. Where
     the pass is recorded, it is a compiled function of the inputs and cotangents that runs the program on tensors and
     differentiates that, so that it can be differentiated in turn.
 
     Attributes:
+        outputs: what it gives a history; see `traced_backward.Output`.
         residuals: values of the forward program that the pass reads.
+        at: where these are among the results of the forward program.
+        views: results that are views, with a history, of the memory blocks among the outputs.
     """
 
     # without a __dict__, in which `ReachableState` would look for state
-    __slots__ = ("executable", "forward", "found", "higher", "program", "residuals")
+    __slots__ = ("all_outputs", "at", "executable", "forward", "found", "higher", "outputs", "program", "residuals", "views")
 
-    def __init__(self, forward: CompiledProgram, backward: TracedBackward) -> None:
+    def __init__(self, forward: CompiledProgram, call: TracedCall, backward: TracedBackward) -> None:
         self.forward, self.found = forward, backward
+        self.all_outputs = call.outputs
+        self.outputs = [call.outputs[i] for i in backward.roots]
+        blocks = {o.at for o in self.outputs if o.kind == "block"}
+        self.views = [(i, r) for i, r in enumerate(call.results) if r.block in blocks and r.tracked]
+        self.at: list[int] = []
         whole = forward.whole
         self.program = whole.pruned(backward.results)
-        made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
+        made = {n for instruction in whole.code[backward.start : backward.end] for n in instruction.results}
         self.program.code, need = backward_code(whole, backward)
         given = need - made - set(backward.cotangents) - set(whole.constants)
         self.residuals = sorted(given)
@@ -46,15 +56,35 @@ class CompiledBackward:
         self.executable: Any = None
         self.higher: Any = None
 
-    def attach(self, made: list[Any], tensors: list[Any], kept: list[Any], residuals: list[Any]) -> None:
-        """Record the results of a run, which are new tensors, on the tape."""
-        inputs = [located(place, tensors) for place in self.found.inputs]
-        outs = tuple([made[i] for i in self.found.roots])
-        numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
-        hidden = dict(zip(numbers, kept, strict=True))
-        recorded = CompiledFunction.apply(self, residuals, hidden, outs, *inputs)
-        for i, t in zip(self.found.roots, recorded, strict=True):
-            made[i] = t
+    def attach(self, found: dict[str, list[Any]], tensors: list[Any], kept: list[Any], outs: list[Any]) -> None:
+        """Record the outputs of a run, which are new tensors, on the tape.
+
+        Args:
+            found: tensors of the run by the kind of their output; those that are recorded replace them.
+        """
+        new = tuple([found[o.kind][o.at] for o in self.outputs])
+        if self.found.inputs:
+            inputs = [self._input(i, found, tensors) for i in self.found.inputs]
+            numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
+            hidden = dict(zip(numbers, kept, strict=True))
+            residuals = [outs[i] for i in self.at]
+            new = CompiledFunction.apply(self, residuals, hidden, new, *inputs)
+        else:  # made of leaves of its own alone: it requires grad, and nothing is upstream
+            for t in new:
+                t._s = record_constant(peek_data(t))
+        for o, t in zip(self.outputs, new, strict=True):
+            if o.kind == "block":  # which other results share already
+                write_history(found["block"][o.at], t._s, None if t._st is None else t._st.slot_hooks)
+            else:
+                found[o.kind][o.at] = t
+        for i, r in self.views:
+            found["result"][i] = view_of(found["block"][r.block], r.chain, True)
+
+    def _input(self, source: Input, found: dict[str, list[Any]], tensors: list[Any]) -> Any:
+        if source.kind == "outside":
+            return located(source.at, tensors)
+        o = self.all_outputs[source.at] if source.kind == "output" else None
+        return found["result"][source.at] if o is None else found[o.kind][o.at]
 
     def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
         """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
@@ -72,8 +102,8 @@ class CompiledBackward:
     def _placement(self) -> lower.Placement:
         """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
         placement = self.forward.placement
-        left = self.forward.executable.shardings[self.forward.ends[2] :]
-        known = placement.known | dict(zip(self.residuals, left, strict=True))
+        left = self.forward.executable.shardings
+        known = placement.known | {n: left[i] for n, i in zip(self.residuals, self.at, strict=True)}
         return lower.Placement(known, placement.rest, [placement.of(n) for n in self.found.numbers])
 
     def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
@@ -94,7 +124,7 @@ class CompiledBackward:
 
     def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
         compiled = self.forward
-        program = compiled.whole.pruned([compiled.results[i].value for i in self.found.roots])
+        program = compiled.whole.pruned([Ref(o.number) for o in self.outputs], frozenset(self.found.numbers))
         known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
 
         def forward(*inputs: Any) -> Any:
@@ -116,7 +146,7 @@ def with_detached_operands(instruction: Instruction, operands: list[Any], params
 def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any], set[int]]:
     """Instructions of the reverse pass, and the numbers of all values that they read."""
     late = Program()
-    late.code = program.code[backward.start :]
+    late.code = program.code[backward.start : backward.end]
     return late.needed(backward.results)
 
 
@@ -127,7 +157,7 @@ class CompiledFunction(Function):
     _runs_again = False  # the residuals go when a pass has used them
 
     @staticmethod
-    def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
+    def forward(ctx: Any, reverse: Group, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
         ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
         ctx.save_for_backward(*inputs)
         ctx.set_materialize_grads(False)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from ..core import alias, record
+from ..core.inplace import write_history
 from ..core.modes import enable_grad
 from ..core.record import Box, box, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
-from ..core.state import current_tape, is_recording
+from ..core.slot_hooks import retain
+from ..core.state import current_tape
 from ..core.tape import next_slot
 from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
 from ..tensor.graph import RemovableHandle
+from ..tensor.memory import restart
 from . import lower, nans, pending, verify
-from .backward import CompiledBackward
+from .backward import Group
+from .boundary import Switch, hooks_on, retains
 from .effects import content, pattern_of, reached
 from .explain import names_of
 from .guards import LENGTH, change, held
-from .inputs import Stale, State, Unverified, holds, hooks_on, located
+from .inputs import Stale, State, Unverified, holds, located
 from .keys import named
 from .places import Guards, is_unchanged, shown
 from .traced_call import Result, TracedCall
@@ -34,6 +39,13 @@ def written_states(call: TracedCall) -> set[int]:
     return {c.input.number for c, _ in call.writes if isinstance(c, StateInput)}
 
 
+def stubbed(entry: Any) -> int:
+    """The slot of a new entry."""
+    slot = next_slot()
+    current_tape()[slot] = entry
+    return slot  # type: ignore[no-any-return]
+
+
 class CompiledProgram:
     """An executable of XLA, with the guards under which it may run and what its inputs and results mean to the caller.
 
@@ -41,7 +53,7 @@ class CompiledProgram:
         name: of the function.
         whole: the traced program, with results that are not needed and the reverse pass.
         program: what the executable computes of it.
-        backward: the reverse pass on the caller's tape; None if no result requires grad.
+        groups: how what has a history comes onto the caller's tape; see `Group`.
         states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
         others: the other inputs besides arguments: settings, NumPy arrays, and at the end random draws.
         calls: how often it has run.
@@ -56,7 +68,7 @@ class CompiledProgram:
         self.whole, self.placement = call.trace.program, placement
         self.verified = False
         self.results, self.spec = call.results, call.spec
-        self.backward = CompiledBackward(self, call.backward) if call.backward is not None else None
+        self.groups = [Group(self, call, found) for found in call.backwards]
         self.program = self.whole.pruned(self._wanted(call))
         states = [State(c, placement) for c in call.trace.state_inputs.values()]
         self._set_guards(owner, call, states)
@@ -75,8 +87,13 @@ class CompiledProgram:
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
-        self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
-        call.reachable.follow([hook for _, hooks in self.hooks for hook in hooks])
+        looked_at = [found[0]() for found in (*trace.captured.values(), *trace.gradients.values())]
+        others = [t for t in looked_at if t is not None and id(t) not in call.positions]
+        self.hooks = [(weakref.ref(t), hooks_on(t)) for t in others]
+        self.retaining = [(weakref.ref(t), retains(t)) for t in others if trace.had_pass and t._s > 0]
+        tracked = [i for i, t in enumerate(call.tensors) if isinstance(t, Box) and call.outside.before(t).slot]
+        before = [(i, call.outside.before(call.tensors[i])) for i in tracked]
+        self.argument_hooks = [(i, (was.hooks, was.retains)) for i, was in before if trace.had_pass]
         self.guards = Guards(call.reachable.places)
         self.of_modules = Guards(call.reachable.of_modules)
         unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in used and s.at is None]
@@ -88,7 +105,7 @@ class CompiledProgram:
         """What the executable reads, in order, and the executable."""
         inputs, written = {s.number for s in self.program.inputs}, written_states(call)
         used = [s for s in states if s.number in inputs]
-        may_donate = owner.donate and not owner.debug_nans and self.backward is None
+        may_donate = owner.donate and not owner.debug_nans and not self.groups
         for s in used:
             s.donated = may_donate and s.number in written and s.of is None and s.at is None
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
@@ -116,9 +133,16 @@ class CompiledProgram:
         ]
         self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
         self.cleared = [ref is None for _, ref in call.gradients]
-        self.rebound, self.switched = [place for place, _ in call.rebound], call.switched
+        self.rebound = [place for place, _ in call.rebound]
+        self.histories = call.histories
+        self.on, self.off, self.retained = (
+            [place for place, how in call.switched if how is wanted] for wanted in (Switch.ON, Switch.OFF, Switch.RETAIN)
+        )
+        self.late = [(i, r) for i, r in enumerate(self.results) if r.same is not None and not r.early]
+        self.special = [(i, r) for i, r in enumerate(self.results) if r.cls is not None or r.attributes or r.retains]
         self.effects = call.effects
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
+        self.free_views = [(i, r) for i, r in enumerate(self.results) if r.block >= 0 and not r.tracked]
 
     def _set_containers(self, call: TracedCall) -> None:
         """Containers among the arguments, where it matters which they are and what is in them."""
@@ -134,9 +158,23 @@ class CompiledProgram:
         values = [r.value for r in self.results if type(r.value) is Ref]
         writes = [ref for _, ref in call.writes]
         gradients = [ref for _, ref in call.gradients if ref is not None] + [ref for _, ref in call.rebound]
-        residuals = [] if self.backward is None else [Ref(n) for n in self.backward.residuals]
-        self.ends = len(values), len(values) + len(writes), len(values) + len(writes) + len(gradients)
-        return [*values, *writes, *gradients, *residuals]
+        found = [*values, *writes, *gradients]
+        self.ends = len(values), len(values) + len(writes), len(found)
+        of_results = [(i, r.grad) for i, r in enumerate(self.results) if r.grad is not None]
+        more = [b.number for b in call.blocks] + [o.number for o in call.outputs if o.kind == "write"]
+        more += [grad.number for _, grad in of_results if type(grad) is Ref]
+        more += [n for group in self.groups for n in group.residuals]
+        at = {ref.number: i for i, ref in reversed(list(enumerate(found)))}
+        for n in more:
+            if n not in at:
+                at[n] = len(found)
+                found.append(Ref(n))
+        self.blocks = [(at[b.number], b.on_device) for b in call.blocks]
+        self.written_at = [at[o.number] for o in call.outputs if o.kind == "write"]
+        self.gradients_of_results = [(i, at[g.number] if type(g) is Ref else -1 - g) for i, g in of_results]
+        for group in self.groups:
+            group.at = [at[n] for n in group.residuals]
+        return found
 
     # ---------------------------------------------------------------------------------------------------------- guards
 
@@ -150,7 +188,9 @@ class CompiledProgram:
         what = None
         if place is None and self.version != (version := (Module.changes, RemovableHandle.changes)):
             place = self.of_modules.first_changed()
-            if place is None and any([hooks_on(ref()) != hooks for ref, hooks in self.hooks]):
+            if place is None and any(
+                [t is not None and hooks_on(t) != hooks for t, hooks in [(r(), h) for r, h in self.hooks]]
+            ):
                 what = "hooks on a tensor came or went"
             if place is None and what is None:
                 self.version = version
@@ -172,10 +212,16 @@ class CompiledProgram:
                 return f"a tensor of {tuple(shape)} has become one of {tuple(peek_data(t).shape)}"
             if t is not None and (t._s != 0) is not tracked:
                 return "requires_grad of a tensor changed"
-        for ref, store, chain in self.views:
+        for ref, store, chain, tracked in self.views:
             t = ref()
             if t is not None and not (type(t._st) is alias.Alias and t._st.store is store() and t._st.chain is chain):
                 return "a tensor lies in other memory"
+            if t is not None and (alias.slot_of(t) != 0) is not tracked:
+                return "requires_grad of a tensor changed"
+        if any([(hooks_on(tensors[i]), retains(tensors[i])) != found for i, found in self.argument_hooks]):
+            return "an argument has other hooks, or retains its gradient"
+        if any([t is not None and retains(t) != found for t, found in [(r(), f) for r, f in self.retaining]]):
+            return "a tensor retains its gradient, or no longer does"
         if self.relations != [self._relation(t) for t in tensors]:
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
@@ -307,6 +353,16 @@ class CompiledProgram:
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
+        for place in self.on:
+            located(place, tensors).requires_grad_()
+        new = iter(outs[writes:gradients])
+        new_gradients = [
+            None if cleared else tensor_of(next(new), located(place, tensors))
+            for (place, _), cleared in zip(self.gradients, self.cleared, strict=True)
+        ]
+        computed = iter(outs[:values])
+        made = [self._result(r, tensors, computed) for r in self.results]
+        written = self._record(tensors, kept, outs, made, new_gradients) if self.groups or self.blocks else []
         with pending.LOCK:
             for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
                 t = owners[at] if at >= 0 else tensors[place]
@@ -314,37 +370,79 @@ class CompiledProgram:
                     poke_data(t, out)
                 else:
                     write(t, out)
-        new = iter(outs[writes:gradients])
-        for (place, _), cleared in zip(self.gradients, self.cleared, strict=True):
+        for place, t in zip(self.histories, written, strict=True):
+            write_history(located(place, tensors), t._s, None if t._st is None else t._st.slot_hooks)
+        for (place, _), value in zip(self.gradients, new_gradients, strict=True):
             t = located(place, tensors)
-            value = None if cleared else tensor_of(next(new), t)
             if t is not None:
                 t._g = value
         for container, key in self.rebound:
             container[key] = tensor_of(next(new), held(container, key))
-        for i, on in self.switched:
-            tensors[i].requires_grad_(on)
-        computed = iter(outs[:values])
-        made = [self._result(r, tensors, computed) for r in self.results]
-        if self.backward is not None:
-            with enable_grad():  # the function may have said so, too
-                self.backward.attach(made, tensors, kept, outs[gradients:])
-        for i, first in self.duplicates:
-            made[i] = made[first]
+        for place in self.off:
+            restart(located(place, tensors), 0)
+        for place in self.retained:
+            located(place, tensors).retain_grad()
+        self._finish_results(made, tensors, outs)
         result, stored = tree.unflatten(self.spec, made)
         for effect, values in zip(self.effects, stored, strict=True):
             effect.apply(tensors[effect.at] if type(effect.at) is int else effect.at, values)
         return result
 
     def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
-        if r.same is not None:
-            t = located(r.same, tensors)
-            return t if r.chain is None else view_of(t, r.chain, r.tracked)
+        if r.early:
+            return self._old_result(r, tensors)
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)
         t = box(array, 0) if r.on_device else box_of(array)
-        if r.stub is not None and is_recording():
-            t._s = slot = next_slot()
-            current_tape()[slot] = r.stub
+        if r.leaf:
+            t.requires_grad_()
+        if r.stub is not None:
+            t._s = stubbed(r.stub)
         return t
+
+    def _old_result(self, r: Result, tensors: list[Any]) -> Any:
+        """A result that is a tensor of outside, or a view of one."""
+        t = located(r.same, tensors)
+        if r.chain is None:
+            return t
+        with enable_grad():
+            view = view_of(t, r.chain, r.tracked)
+        return view.requires_grad_() if r.leaf else view
+
+    def _record(
+        self, tensors: list[Any], kept: list[Any], outs: list[Any], made: list[Any], gradients: list[Any]
+    ) -> list[Any]:
+        """Record what has a history on the tape, while tensors of outside are yet as they were before the call.
+
+        Results, and tensors of results, that stand for others on the tape replace them. Returns, for each tensor of outside
+        that was written with a history, a tensor with its new value and history.
+        """
+        blocks = [box(outs[at], 0) if on_device else box_of(outs[at]) for at, on_device in self.blocks]
+        written = [box_of(outs[at]) for at in self.written_at]
+        found = {"result": made, "block": blocks, "gradient": gradients, "write": written}
+        with enable_grad():  # the function may have said so, too
+            for i, r in self.free_views:
+                view = view_of(blocks[r.block], r.chain, False)
+                if r.stub is not None:
+                    restart(view, stubbed(r.stub))
+                made[i] = view.requires_grad_() if r.leaf else view
+            for group in self.groups:
+                group.attach(found, tensors, kept, outs)
+        return written
+
+    def _finish_results(self, made: list[Any], tensors: list[Any], outs: list[Any]) -> None:
+        """Results that were there before the call, those that are one tensor, and what else belongs to results."""
+        for i, r in self.late:
+            made[i] = self._old_result(r, tensors)
+        for i, r in self.special:
+            t: Any = made[i]
+            if r.cls is not None:
+                t.__class__ = pending.pending_class_of(r.cls) if type(t) in pending.PENDING_CLASSES else r.cls
+            vars(t).update(r.attributes)
+            if r.retains:
+                retain(t)
+        for i, at in self.gradients_of_results:
+            made[i]._g = tensor_of(outs[at], made[i]) if at >= 0 else made[-1 - at]
+        for i, first in self.duplicates:
+            made[i] = made[first]

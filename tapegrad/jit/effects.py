@@ -16,6 +16,7 @@ from typing import Any
 from ..core.record import MARK, Box
 from ..func import tree
 from ..nn.module import Module
+from .boundary import Unusable
 from .guards import DEPTH, ReachableState
 from .places import LENGTH, Attributes, Cell, Keys, Place, Present, held
 from .uses import COUNT, ITEM, READ, WRITE, Names, Uses, only_written, uses_of, written_names, written_parameters
@@ -24,10 +25,6 @@ SEQUENCES = (list, deque)
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 KNOWN = (*SEQUENCES, *MAPPINGS)  # containers whose methods are Python's: no subclasses
 Path = tuple[Any, ...]
-
-
-class Unusable(Exception):
-    """The trace completed, but the program does not cover everything that the function does."""
 
 
 class Effect:
@@ -483,13 +480,14 @@ def contains(holder: Any, container: Any) -> bool:
 
 def bound_to(value: Any) -> tuple[Any, ...]:
     """What a function, a bound one or a tuple leads to without a name."""
-    if isinstance(value, types.FunctionType):
+    cls = type(value)  # isinstance would ask an object with a __getattribute__
+    if issubclass(cls, types.FunctionType):
         return (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    if isinstance(value, functools.partial):
+    if issubclass(cls, functools.partial):
         return (*value.args, *value.keywords.values())
-    if isinstance(value, types.MethodType | types.BuiltinMethodType):
+    if issubclass(cls, types.MethodType | types.BuiltinMethodType):
         return (value.__self__,)
-    return value if isinstance(value, tuple) else ()
+    return value if issubclass(cls, tuple) else ()
 
 
 def pattern_of(objects: Sequence[Any]) -> list[int]:

@@ -195,7 +195,7 @@ class ReachableState:
 
     def functions(self) -> list[types.FunctionType]:
         """The functions among them."""
-        return [v for v in self._seen.values() if isinstance(v, types.FunctionType)]
+        return [v for v in self._seen.values() if type(v) is types.FunctionType]
 
     def reads_by_name(self, items: bool = False) -> bool:
         """Whether attributes, or items of dicts, are read by their names alone."""

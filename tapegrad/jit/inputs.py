@@ -64,11 +64,6 @@ def holds(value: Any, now: Any, varies: bool) -> bool:
     return type(now) is type(value) and not isinstance(now, Box) and bool(now == value)
 
 
-def hooks_on(t: Any) -> list[Any]:
-    """The hooks of a leaf."""
-    return [*(getattr(t, "_hooks", None) or {}).values(), *(getattr(t, "_post_hooks", None) or {}).values()]
-
-
 def located(place: Any, tensors: list[Any]) -> Any:
     """The tensor at a position among the arguments, or behind a reference; for (place,) the gradient of the one there."""
     if type(place) is tuple:

@@ -6,15 +6,15 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import alias, inplace, record
-from ..core.entry import inputs_of, is_output, is_released, stub
-from ..core.record import Box, box
+from ..core import alias, record
+from ..core.entry import is_output, is_released, stub
+from ..core.record import Box
 from ..core.refcount import REFS_RESULT, getrefcount
-from ..core.reverse import BackwardPass, reach
+from ..core.reverse import reach
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..func import tree
@@ -24,8 +24,10 @@ from ..programs.trace import StateInput, Trace
 from ..tensor.graph import RemovableHandle
 from . import nans
 from .arguments import watched
-from .effects import Containers, Effect, Unusable, containers_in
-from .guards import ReachableState, change, first_changed, held
+from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharing, facts_of, switches
+from .effects import Containers, Effect, containers_in
+from .guards import SIMPLE, ReachableState, change, first_changed, held
+from .traced_backward import Input, Output, TracedBackward, levels_of
 from .writes import remedy
 
 
@@ -35,23 +37,45 @@ class Result:
     Attributes:
         value: what the program computes, or the Python object itself.
         same: the position of an argument, or the state, that is returned as it is; (place,) for the gradient there.
-        chain: view operations that lead from there to the result; None for the tensor itself.
-        tracked: whether such a view has the tensor's history, too.
-        slot: of the tensor, if it requires grad.
+        block: the position of the memory block, made inside, that it shares with other results; -1.
+        chain: view operations that lead from `same` or the block to the result; None for the tensor itself.
+        tracked: whether such a view has the tensor's, or the block's, history, too.
+        early: whether such a view is needed before anything is written.
+        slot: of the tensor, if it requires grad and is no leaf.
+        leaf: whether it was made a leaf that requires grad.
+        cls, attributes: of a tensor of a subclass, made inside.
+        retains: whether it retains its gradient.
+        grad: its `.grad`, or what the program computes for that; None.
         on_device: whether it stays on its device.
         duplicate_of: the leaf before it that is the same tensor; None.
         stub: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
     """
 
-    __slots__ = ("chain", "duplicate_of", "on_device", "same", "slot", "stub", "tracked", "value")
+    __slots__ = (
+        "attributes", "block", "chain", "cls", "duplicate_of", "early", "grad", "leaf", "on_device", "retains", "same",
+        "slot", "stub", "tracked", "value",
+    )  # fmt: skip
 
     def __init__(
         self, value: Any, same: Any = None, slot: int = 0, on_device: bool = False, chain: Any = None, tracked: bool = False,
-        duplicate_of: int | None = None,
+        duplicate_of: int | None = None, block: int = -1,
     ) -> None:  # fmt: skip
         self.value, self.same, self.slot, self.on_device = value, same, slot, on_device
-        self.chain, self.tracked, self.duplicate_of = chain, tracked, duplicate_of
+        self.chain, self.tracked, self.duplicate_of, self.block = chain, tracked, duplicate_of, block
         self.stub: Any = None
+        self.cls: Any = None
+        self.attributes: dict[str, Any] = {}
+        self.grad: Any = None
+        self.leaf = self.retains = self.early = False
+
+
+class Block(NamedTuple):
+    """Memory, made inside, that several results share: its value, and how it comes to its tensors."""
+
+    store: Any
+    number: int
+    hist: Any
+    on_device: bool
 
 
 class TracedCall:
@@ -68,9 +92,13 @@ class TracedCall:
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         grad_presence: (tensor or position, whether its `.grad` was there) for those read before they were set.
         passed_grads: (tensor or position, position of the argument that was its `.grad`).
-        switched: (position of an argument, requires_grad after the call) where that is another than before.
+        switched: (place, Switch) for tensors of outside whose history or flags changed without a write.
+        histories: places of tensors of outside that were written with a history.
+        blocks: memory that several results share.
+        outputs: the tensors with a history that the caller sees afterwards; see `Output`.
         rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
-        backward: the reverse pass from the results; see `TracedBackward`.
+        place_of_gradient: where the gradients are that tensors of outside had before, by id.
+        backwards: the reverse passes from the outputs, in the order in which they become known; see `TracedBackward`.
         version: how often modules and hooks had changed when it began.
     """
 
@@ -98,13 +126,21 @@ class TracedCall:
         self.grad_presence: list[tuple[Any, bool]] = []
         self.passed_grads: list[tuple[Any, int]] = []
         self.rebound: list[tuple[Any, Ref]] = []
-        self.switched: list[tuple[int, bool]] = []
-        self.backward: TracedBackward | None = None
-        before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
-        floor = next_slot()
+        self.switched: list[tuple[Any, Switch]] = []
+        self.histories: list[Any] = []
+        self.blocks: list[Block] = []
+        self.outputs: list[Output] = []
+        self.place_of_gradient: dict[int, Any] = {}
+        self.backwards: list[TracedBackward] = []
+        reached = living(list(self.reachable.tensors.values()))
+        self.outside = Outside(trace, [*tensors, *reached])
+        followed = [hook for t in (*tensors, *reached) if isinstance(t, Box) for hook in self.outside.before(t).hooks]
+        self.reachable.follow(followed)
+        before = [array_of(t) for t in tensors]
+        trace.call_floor = floor = next_slot()
         self.drawn, self.recording = self.reachable.drawn(), is_recording()
         with trace:
-            for array, _ in before:
+            for array in before:
                 trace.argument(array)
             args, kwargs, pairs = watched(args, kwargs)
             for array, stands in pairs:
@@ -122,7 +158,7 @@ class TracedCall:
         if trace.aborted is not None:
             self.reason = trace.aborted[0]
         self.program: Program = trace.program
-        self.arrays = [array for array, _ in before] + [c.array for c in trace.state_inputs.values()]
+        self.arrays = before + [c.array for c in trace.state_inputs.values()]
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
@@ -133,11 +169,17 @@ class TracedCall:
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
+        for t, was, _ in self.outside.alive():
+            g = None if was.grad is None else was.grad()
+            if g is not None:
+                self.place_of_gradient[id(g)] = (self._place(t),)
         self._written(before)
         self._gradients()
         leaves, self.spec = self._results_and_effects()
         self._rebound()
         self._escaped(leaves)
+        self._flags()
+        self._blocks(leaves, floor)
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
             seen = first.setdefault(id(leaf), i)
@@ -146,13 +188,8 @@ class TracedCall:
         for r in self.results:
             if r.slot and is_used_up(r.slot, floor):
                 r.stub, r.slot = stub_for(r.slot), 0
-        if any(r.slot for r in self.results):
-            self.backward = TracedBackward(self, leaves, before, floor)
-            if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
-                for i in self.backward.roots:
-                    slot = inplace.record_constant(leaves[i]._d)
-                    self.results[i].stub, self.results[i].slot = current_tape()[slot], 0
-                self.backward = None
+        self._gradients_of_results(leaves)
+        self._histories(leaves, before, floor)
         self.reachable.note_arrays(self.trace.numbers)
         if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:
             self.changed = id(getattr(place[0], "cell", place[0])), str(place[1])
@@ -183,41 +220,31 @@ class TracedCall:
         return Ref(number)
 
     def _written(self, before: list[Any]) -> None:
-        made = {id(t) for t in living(self.trace.made)}
-        for ref, tracked in self.trace.switched_flags.values():
-            t = ref()
-            if t is None or id(t) in made or (t._s != 0) == tracked:
-                continue
-            if id(t) not in self.positions:
-                raise Unusable("requires_grad of a tensor of outside is another after the call than before")
-            self.switched.append((self.positions[id(t)], t._s != 0))
         for state in self.trace.state_inputs.values():
             self._check(state)
             now = state.now()
             if now is not None and now is not state.array:
                 self.writes.append((state, self._number(now)))
-        for i, (t, (array, slot)) in enumerate(zip(self.tensors, before, strict=True)):
+        for i, (t, array) in enumerate(zip(self.tensors, before, strict=True)):
             if array_of(t) is not array:
-                if (alias.slot_of(t) != 0) != (slot != 0):
-                    raise Unusable("an argument was written in place with its history")
                 self.writes.append((i, self._number(t._d)))
 
     def _check(self, state: StateInput) -> None:
-        owner = state.owner()
-        if owner is None:
+        if state.owner() is None:
             return
-        if isinstance(owner, Box) and (owner._s != 0) != state.tracked:
-            raise Unusable("a tensor of outside was written in place with its history")
         copy, now = state.copy, state.array
         if copy is not None and not np.array_equal(copy, now, equal_nan=copy.dtype.kind in "fc"):
             raise Unusable("a tensor was written by NumPy code")
 
     def _place(self, t: Any) -> Any:
-        """How a tensor is found at the next call: by position among the arguments, or itself."""
-        return self.positions.get(id(t), None if t is None else weakref.ref(t))
+        """How a tensor is found at the next call: by position among the arguments, by the place that holds it, or itself."""
+        if id(t) in self.positions:
+            return self.positions[id(t)]
+        return self.place_of_gradient.get(id(t), None if t is None else weakref.ref(t))
 
     def _gradients(self) -> None:
-        touched = [(t, old, read) for ref, old, read in self.trace.gradients.values() if (t := ref()) is not None]
+        noted = [(ref(), old, read) for ref, old, read in self.trace.gradients.values()]
+        touched = [(t, old, read) for t, old, read in noted if t is not None and not self.trace.is_made(t)]
         held = {id(old): t for t, old, _ in touched if old is not None}
         for state in self.trace.state_inputs.values():  # the gradient of a tensor is another object at each call
             owner = state.owner()
@@ -230,7 +257,22 @@ class TracedCall:
                 self.grad_presence.append((self._place(t), old is not None))
             new = getattr(t, "_g", None)
             if new is not old:
-                self.gradients.append((self._place(t), None if new is None else self._number(array_of(new))))
+                self.gradients.append((self._place(t), None if new is None else self._new_gradient(new)))
+        new = [id(g) for t, old, _ in touched if (g := getattr(t, "_g", None)) is not None and g is not old]
+        if len(set(new)) < len(new):
+            raise Unusable("two tensors have one gradient")
+
+    def _new_gradient(self, g: Any) -> Ref:
+        """The value of a gradient that was set."""
+        if not self.trace.is_made(g):
+            raise Unusable("a tensor that was there before becomes a gradient")
+        facts = facts_of(g)
+        if not facts.is_plain() or facts.slot < 0:
+            raise Unusable("a gradient with hooks or attributes, or of a subclass, is set")
+        if facts.slot:
+            slot, number = facts.slot, self._number(g._d)
+            self.outputs.append(Output("gradient", len(self.gradients), slot, number.number))
+        return self._number(array_of(g))
 
     def _rebound(self) -> None:
         """Attributes and variables that held a tensor and hold another, as `self.h = h` makes them: state of the place."""
@@ -250,11 +292,16 @@ class TracedCall:
                     raise Unusable(
                         f"the function stores a tensor with a history, or a view, as {key!r}: detach() or clone() it"
                     )
+                if not facts_of(new).is_plain():
+                    raise Unusable(f"the function stores a tensor with hooks or attributes, or of a subclass, as {key!r}")
                 places.remove(place)
                 self.rebound.append(((container, key), self._number(array_of(new))))
                 state = self.trace.state_inputs.get(id(old))
                 if state is not None:
                     state.at = container, key
+        stored = [held(*at) for at, _ in self.rebound]
+        if len({id(t) for t in stored}) < len(stored):
+            raise Unusable("the function binds one new tensor to two names; clone() it for one of them")
 
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
@@ -267,22 +314,51 @@ class TracedCall:
             if held(*at) is leaf:
                 return Result(None, same=functools.partial(held, *at))
         if id(leaf) not in self.born:
-            return Result(None, same=weakref.ref(leaf))
-        for t, _, _ in self.trace.gradients.values():
-            if getattr(t(), "_g", None) is leaf:
-                return Result(None, same=(self._place(t()),))
+            return Result(None, same=self._place_afterwards(leaf))
+        for ref, _, _ in self.trace.gradients.values():
+            if getattr(t := ref(), "_g", None) is leaf and not self.trace.is_made(t):
+                return Result(None, same=(self._place(t),))
+        return self._new(leaf)
+
+    def _place_afterwards(self, t: Any) -> Any:
+        """How a tensor of outside is found after the next call."""
+        gradients = [now.grad() for _, _, now in self.outside.alive() if now.grad is not None]
+        if id(t) in self.place_of_gradient and not any([g is t for g in gradients]):
+            raise Unusable("the function returns a gradient that it replaces")
+        return self._place(t)
+
+    def _new(self, leaf: Any) -> Result:
+        """A result that was made inside."""
+        facts = facts_of(leaf)
+        if facts.hooks:
+            raise Unusable("the function registers a hook on what it returns; do so outside")
+        attributes = {k: v for k, v in facts.attributes.items() if isinstance(v, SIMPLE)}
+        if len(attributes) < len(facts.attributes):
+            raise Unusable("the function sets an attribute of a tensor that it returns")
+        found = self._new_value(leaf)
+        if facts.cls is not record.Tensor:
+            found.cls = facts.cls
+        found.attributes, found.retains, found.leaf = attributes, facts.retains, facts.slot < 0
+        return found
+
+    def _new_value(self, leaf: Any) -> Result:
+        for i, block in enumerate(self.blocks):
+            if type(leaf._st) is alias.Alias and leaf._st.store is block.store:
+                tracked = leaf._s > 0 and block.hist is not None
+                slot = 0 if tracked else max(leaf._s, 0) + 0
+                return Result(None, slot=slot, block=i, chain=leaf._st.chain, tracked=tracked)
         array, slot = array_of(leaf), alias.slot_of(leaf)
-        shared = self._view(leaf, slot != 0)
+        shared = self._view(leaf, slot > 0)
         if shared is not None:
             return shared
-        return Result(self._number(array), slot=slot, on_device=type(array) in record.device_array_types)
+        return Result(self._number(array), slot=max(slot, 0) + 0, on_device=type(array) in record.device_array_types)
 
     def _view(self, leaf: Any, tracked: bool) -> Result | None:
         """A result that shares the memory of a tensor of outside: a view of that at each call."""
         a = leaf._st
         if type(a) is not alias.Alias:
             return None
-        owners = [(state.owner, state.owner()) for state in self.trace.state_inputs.values()]
+        owners = [(state_place(state), state.owner()) for state in self.trace.state_inputs.values()]
         for place, t in [*enumerate(self.tensors), *owners]:
             own: Any = ()
             hist = None
@@ -299,10 +375,146 @@ class TracedCall:
             return Result(None, same=place, chain=chain, tracked=tracked)
         return None
 
+    def _flags(self) -> None:
+        """What has become of the tensors that were there before, other than their values and gradients."""
+        alive = self.outside.alive()
+        check_sharing(alive)
+        attributes = {id(container): key for (container, key), _ in self.rebound}
+        written = {p if type(p) is int else id(p.owner()) for p, _ in self.writes}
+        touched = {id(ref()) for ref, _, _ in self.trace.gradients.values()}
+        moving = {id(s.owner()) for s in self.trace.state_inputs.values() if s.at is not None}
+        stores: list[int] = []
+        for t, was, now in alive:
+            name = self._name(t)
+            check_same(t, was, now, name, {attributes.get(id(getattr(t, "__dict__", None)), "")})
+            if now.grad is not was.grad and id(t) not in touched:
+                raise Unusable(f"the function sets the .grad of {name}")
+            how = list(switches(was, now))
+            self.switched += [(self._place(t), h) for h in how]
+            if Switch.ON in how:
+                self._check_switch(t, was, name)
+            if (how or now.slot != was.slot) and id(t) in moving:
+                raise Unusable(f"the function changes the history of {name}, and binds another tensor in its place")
+            if now.slot > 0 and now.slot != was.slot:
+                place = self.positions.get(id(t))
+                blocks = {id(was.store()) if was.store else 0, id(now.store()) if now.store else 0} - {0}
+                if written.isdisjoint({place, id(t)} | blocks):
+                    raise Unusable(f"the function gives {name} another history")
+                stores += blocks
+                self.outputs.append(Output("write", len(self.histories), now.slot, self._number(array_of(t)).number))
+                self.histories.append(self._place(t))
+        if len(set(stores)) < len(stores):
+            raise Unusable("two tensors of outside that share memory were written with a history")
+
+    def _name(self, t: Any) -> str:
+        known = self.reachable.names.get(id(t))
+        i = self.positions.get(id(t))
+        return known or ("a tensor of outside" if i is None else f"argument {i}")
+
+    def _check_switch(self, t: Any, was: Facts, name: str) -> None:
+        """Unusable unless a tensor without history, with the value that it came with, was made a leaf."""
+        i = self.positions.get(id(t))
+        _, captured = self.trace.captured.get(id(t), (None, None))
+        _, _, number = self.trace.switched_flags[id(t)]
+        if was.slot or number not in (None, captured if i is None else self.trace.program.arguments[i]):
+            raise Unusable(f"the function makes {name} a leaf that requires grad")
+
+    def _blocks(self, leaves: list[Any], floor: int) -> None:
+        """Memory that was made inside and that several of the tensors share that the caller sees."""
+        results = {id(t): t for t in leaves if isinstance(t, Box) and id(t) in self.born}
+        others = {id(t): t for t in (*self._new_gradients(self.born, leaves), *[held(*at) for at, _ in self.rebound])}
+        sharing: dict[int, list[Any]] = {}
+        for t in (results | others).values():
+            if type(t._st) is alias.Alias:
+                alias.sync_only(t)
+                sharing.setdefault(id(t._st.store), []).append(t)
+        outside = {id(st.store) for t, _, _ in self.outside.alive() if type(st := t._st) is alias.Alias}
+        for store, tensors in sharing.items():
+            if any([id(t) in others for t in tensors]) and (len(tensors) > 1 or store in outside):
+                raise Unusable("a gradient or a stored tensor shares memory with another tensor; clone() it")
+            if len(tensors) > 1 and store not in outside:
+                self.blocks.append(self._block(tensors, floor))
+
+    def _block(self, tensors: list[Any], floor: int) -> Block:
+        store = tensors[0]._st.store
+        hists = {id(t._st.hist): t._st.hist for t in tensors if t._s > 0}
+        whole = [t._st.hchain == t._st.chain for t in tensors if t._s > 0]
+        if len(hists) > 1 or not all(whole):
+            raise Unusable("the function returns tensors with different histories that share memory")
+        hist = next(iter(hists.values()), None)
+        if hist is not None and is_used_up(hist.slot, floor):
+            hist = None
+        number = self._number(store.root).number
+        if hist is not None:
+            self.outputs.append(Output("block", len(self.blocks), hist.slot + 0, number))
+        return Block(store, number, hist, type(store.root) in record.device_array_types)
+
+    def _gradients_of_results(self, leaves: list[Any]) -> None:
+        """`.grad` of results that were made inside."""
+        for leaf, r in zip(leaves, self.results, strict=True):
+            g = getattr(leaf, "_g", None) if isinstance(leaf, Box) and id(leaf) in self.born else None
+            if g is None or r.duplicate_of is not None:
+                continue
+            among = [i for i, other in enumerate(leaves) if other is g]
+            r.grad = among[0] if among else self._new_gradient(g)
+            if not among and g._s:
+                raise Unusable("the gradient of a result has a history")
+
+    def _histories(self, leaves: list[Any], before: list[Any], floor: int) -> None:
+        """The reverse passes from all tensors with a history that the caller sees."""
+        for i, r in enumerate(self.results):
+            if r.slot:
+                self.outputs.append(Output("result", i, r.slot, r.value.number))
+        for o in self.outputs:
+            if o.kind != "result" and is_used_up(o.slot, floor):
+                raise Unusable("a tensor has a history that the function has used up")
+        by_slot = self._ends(before)
+        own = {r.slot for r in self.results if r.retains}
+        written = {p if type(p) is int else id(p.owner()) for p, _ in self.writes}
+        views: list[tuple[int, int, Input]] = []  # of blocks: the block, the slot, and the view as an input
+        for i, (leaf, r) in enumerate(zip(leaves, self.results, strict=True)):
+            if not isinstance(leaf, Box) or r.duplicate_of is not None:
+                continue
+            owner = r.same() if callable(r.same) else None
+            r.early = r.chain is not None and type(r.same) is int | weakref.ref and not written & {r.same, id(owner)}
+            is_view = r.tracked and r.chain
+            if r.leaf or (r.same is not None and is_view):
+                late = r.same is not None and not r.early
+                by_slot[leaf._s + 0] = Input("late" if late else "result", i, self._number(leaf._d).number)
+            elif is_view:
+                views.append((r.block, leaf._s + 0, Input("result", i, self._number(leaf._d).number)))
+                own |= {leaf._s + 0} if r.retains else set()
+        for group in levels_of(self.outputs, floor):
+            found = TracedBackward(self.trace, self.outputs, group, by_slot, floor, own)
+            if any([i.kind == "late" for i in found.inputs]):
+                raise Unusable("a result depends on a view of a tensor that is written; clone() it")
+            self.backwards.append(found)
+            known = [self.outputs[k] for k in group]
+            by_slot |= {o.slot: Input("output", k, o.number) for k, o in zip(group, known, strict=True)}
+            blocks = {o.at for o in known if o.kind == "block"}
+            by_slot |= {slot: view for block, slot, view in views if block in blocks}
+
+    def _ends(self, before: list[Any]) -> dict[int, Input]:
+        """The tensors of outside with a history, by slot."""
+        found: dict[int, Input] = {}
+        for ref, number in self.trace.captured.values():
+            t = ref()
+            slot = 0 if t is None else self.outside.before(t).slot or min(t._s, 0)
+            if slot:
+                found[slot + 0] = Input("outside", self._place(t), number)
+        for i, (t, array) in enumerate(zip(self.tensors, before, strict=True)):
+            slot = (self.outside.before(t).slot or min(t._s, 0)) if isinstance(t, Box) else 0
+            if slot and self.positions[id(t)] == i:
+                number = self.trace.program.arguments[i]
+                if self.trace.numbers[id(array)] != number:
+                    raise Unusable("two arguments that require grad have the same memory")
+                found[slot + 0] = Input("outside", i, number)
+        return found
+
     def _escaped(self, leaves: list[Any]) -> None:
         """Reject tensors that were made inside and are stored where no program can store them."""
         self.born = born = {id(t) for t in living(self.trace.made)}
-        gradients = self._new_gradients(born)
+        gradients = self._new_gradients(born, leaves)
         stored = [held(*at) for at, _ in self.rebound]
         known = {id(t) for t in (*leaves, *gradients, *stored)}
         rest = [ref for ref, t in zip(self.trace.made, identities(self.trace.made), strict=True) if t and t not in known]
@@ -320,16 +532,19 @@ class TracedCall:
                 if id(t) in born and getrefcount(t) > REFS_RESULT + listed:
                     raise Unusable("a tensor that the function returns, or sets as a gradient, is also stored elsewhere")
 
-    def _new_gradients(self, born: set[int]) -> list[Any]:
-        """The gradients now of tensors of outside whose gradients were touched."""
+    def _new_gradients(self, born: set[int], leaves: list[Any]) -> list[Any]:
+        """The gradients now of tensors, of outside or returned, whose gradients were touched."""
         owners = living([ref for ref, _, _ in self.trace.gradients.values()])
-        found = [getattr(t, "_g", None) for t in owners if id(t) not in born]
+        returned = {id(leaf) for leaf in leaves}
+        found = [getattr(t, "_g", None) for t in owners if id(t) not in born or id(t) in returned]
         return [g for g in found if g is not None]
 
 
-def slots_below(slot: int, floor: int) -> set[int]:
-    """A slot, and those that it depends on."""
-    return {slot}.union(*[inputs_of(e) for e in reach([slot], current_tape(), floor)[0].values()])
+def state_place(state: StateInput) -> Any:
+    """How state is found after the next call."""
+    if state.at is not None:
+        return functools.partial(held, *state.at)
+    return state.owner if state.of is None else (state.of,)
 
 
 def stub_for(slot: int) -> Any:
@@ -372,46 +587,3 @@ def array_of(t: Any) -> Any:
     if t._st is not None:
         alias.sync_only(t)
     return t._d
-
-
-class TracedBackward:
-    """The reverse pass from the results of a traced call, in the same program.
-
-    Attributes:
-        roots: positions of the results that require grad.
-        inputs: what they are differentiated by: position of an argument, or a weak reference to a tensor of outside.
-        numbers: values of these inputs.
-        cotangents: values that stand for the cotangents of the roots.
-        results: cotangents of the inputs.
-        reached: for each root which inputs, by position, it depends on.
-        start: the instruction at which it begins.
-    """
-
-    def __init__(self, call: TracedCall, leaves: list[Any], before: list[Any], floor: int) -> None:
-        trace = call.trace
-        slots = {slot: i for i, (_, slot) in enumerate(before) if slot}
-        by_slot: dict[int, tuple[Any, int]] = {slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()}
-        for state in trace.state_inputs.values():
-            owner = state.owner()
-            if isinstance(owner, Box) and owner._s:
-                by_slot[owner._s] = weakref.ref(owner), state.input.number
-        for ref, _, chain in trace.views:  # tensors that share memory, each captured as its block
-            t = ref()
-            if t is not None and t._s:
-                if chain:
-                    raise Unusable("a result has a history through a view that was made outside")
-                by_slot[t._s] = ref, trace.numbers[id(t._d)]
-        self.roots = [i for i, r in enumerate(call.results) if r.slot]
-        seeds = [np.ones(leaves[i]._d.shape, leaves[i]._d.dtype) for i in self.roots]
-        self.cotangents = [trace.new(g) for g in seeds]
-        self.start = len(trace.program.code)
-        pairs = [(call.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
-        backward_pass = BackwardPass(pairs, set(by_slot), False, True, floor=floor)
-        if backward_pass._watched():
-            raise Unusable("hooks or an autograd.Function between a result that requires grad and what it was made of")
-        below = [slots_below(slot, floor) for slot, _ in pairs]
-        got = backward_pass.run()
-        self.reached = [{i for i, s in enumerate(got) if s in slots} for slots in below]
-        self.inputs = [by_slot[s][0] for s in got]
-        self.numbers = [by_slot[s][1] for s in got]
-        self.results = [Ref(trace.numbers[id(array_of(g))]) for g in got.values()]

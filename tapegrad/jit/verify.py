@@ -47,48 +47,34 @@ class Outline:
 
     def __init__(self, call: TracedCall) -> None:
         states = {s.input.number: _source(s) for s in call.trace.state_inputs.values()}
-        backward = call.backward
-        program = call.trace.program
         self.facts: dict[str, Any] = {
             "the structure of the result": call.spec,
-            "the results": [
-                (
-                    r.value if r.same is None else None,
-                    _place(r.same),
-                    r.chain,
-                    r.tracked,
-                    r.duplicate_of,
-                    r.slot != 0,
-                    r.stub is None,
-                    r.on_device,
-                )
-                for r in call.results
-            ],
+            "the results": [_result(r) for r in call.results],
+            "memory that results share": [(Ref(b.number), b.on_device) for b in call.blocks],
             "tensors that are written": [
                 (states[c.input.number] if isinstance(c, StateInput) else c, ref) for c, ref in call.writes
             ],
+            "histories of tensors that are written": call.histories,
             "gradients that are set": call.gradients,
             "which tensors have a .grad": (call.grad_presence, call.passed_grads),
             "attributes and items that are bound to new tensors": [(_place(place), ref) for place, ref in call.rebound],
-            "requires_grad of arguments": call.switched,
+            "flags of tensors": call.switched,
             "changes of containers and attributes": [effect.signature() for effect in call.effects],
+            "what has a history": [(o.kind, o.at, Ref(o.number)) for o in call.outputs],
+            "derivatives": [
+                (b.roots, [(i.kind, i.at, Ref(i.number)) for i in b.inputs], b.reached, b.results) for b in call.backwards
+            ],
         }
-        self.given = list(program.arguments)
-        if backward is not None:
-            derivatives = backward.results
-            self.facts["what the results are differentiated by"] = (
-                backward.roots,
-                backward.inputs,
-                backward.reached,
-                derivatives,
-            )
-            self.given += backward.cotangents
+        program = call.trace.program
+        self.given = [*program.arguments, *[n for b in call.backwards for n in b.cotangents]]
         self.program = program.pruned(list(_refs(list(self.facts.values()))))
         self.sources = {s.number: (s.what, s.meta, states.get(s.number)) for s in self.program.inputs}
 
 
-def _flags(result: Result) -> tuple[bool, bool, bool]:
-    return result.slot != 0, result.stub is None, result.on_device
+def _result(r: Result) -> tuple[Any, ...]:
+    value = None if r.same is not None else r.value
+    kind = r.chain, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early
+    return value, _place(r.same), *kind, r.slot != 0, r.stub is None, r.on_device, r.cls, list(r.attributes), r.grad
 
 
 def _source(state: StateInput) -> Any:

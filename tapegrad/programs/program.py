@@ -77,22 +77,29 @@ class Program:
         self.metas.append((shape, dtype))
         return len(self.metas) - 1
 
-    def needed(self, results: Iterable[Any]) -> tuple[list[Instruction], set[int]]:
-        """The instructions that the results depend on, in order, and the numbers of all values that these read."""
+    def needed(self, results: Iterable[Any], given: frozenset[int] = frozenset()) -> tuple[list[Instruction], set[int]]:
+        """The instructions that the results depend on, in order, and the numbers of all values that these read.
+
+        Values that are given need no instruction; where one makes others besides, it makes a value without use for them.
+        """
         need = {v.number for v in results if type(v) is Ref}
         code = []
         for instruction in reversed(self.code):
-            if not need.isdisjoint(instruction.results):
-                code.append(instruction)
-                need.update(references(instruction.operands), references(instruction.params))
+            if need.isdisjoint(set(instruction.results) - given):
+                continue
+            need.update(references(instruction.operands), references(instruction.params))
+            if not given.isdisjoint(instruction.results):
+                numbers = [self.value(*self.metas[n]) if n in given else n for n in instruction.results]
+                instruction = instruction._replace(results=tuple(numbers))
+            code.append(instruction)
         code.reverse()
         return code, need
 
-    def pruned(self, results: Sequence[Any]) -> Program:
-        """The program of some results alone: without what they do not depend on."""
+    def pruned(self, results: Sequence[Any], given: frozenset[int] = frozenset()) -> Program:
+        """The program of some results alone: without what they do not depend on, or what the given values depend on."""
         new = Program()
         new.metas, new.results, new.arguments = self.metas, list(results), self.arguments
-        new.code, need = self.needed(results)
+        new.code, need = self.needed(results, given)
         new.inputs = [s for s in self.inputs if s.number in need]
         new.constants = {n: a for n, a in self.constants.items() if n in need}
         return new

@@ -26,7 +26,7 @@ from .. import errors
 from ..core import alias, record
 from ..core.connect import count_traces
 from ..core.entry import line_at
-from ..core.op import FlatIndex, Op
+from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, getframe, peek_data, user_frame
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, ProgramInput, Ref, references
@@ -80,8 +80,14 @@ class Trace:
             that vary, while they are zero where they were.
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
         metadata_guards: (reference, shape, dtype, tracked) of tensors from outside whose metadata were read, by id.
-        views: tensors from outside that share memory, with the block and the view operations that lead to them.
-        switched_flags: tensors whose requires_grad was switched, and whether they required grad before, by id.
+        views: tensors from outside that share memory, with the block, the view operations that lead to them, and whether
+            they require grad.
+        captured: tensors from outside whose values were read: (reference, number of the value), by id.
+        note: told of each tensor whose state is about to be read or changed, before that happens.
+        call_floor: slots of what was recorded before the traced call are below it; 0 in the body of a loop or branch.
+        had_pass: whether a backward pass has run.
+        switched_flags: tensors whose requires_grad was switched, with whether they required grad before and the number of
+            the value that they had then (None: not read yet), by id.
         made: weak references to the tensors made inside.
         draws: random numbers in the order in which they were used.
         again: while a checkpointed function runs again, the draws that it used before.
@@ -101,10 +107,15 @@ class Trace:
         self.settings: list[tuple[Any, Any, Any, bool]] = []
         self.varying: Collection[tuple[int, Any]] = ()
         self.metadata_guards: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
-        self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any]] = []
+        self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any, bool]] = []
+        self.captured: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.note: Callable[[Any], None] = nothing_noted if outer is None else outer.note
+        self.call_floor = 0
+        self.had_pass = False
         self._settings: dict[tuple[int, Any], Any] = {}
-        self.switched_flags: dict[int, tuple[weakref.ref[Any], bool]] = {}
+        self.switched_flags: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
         self.made: list[weakref.ref[Any]] = []
+        self._made_by_id: dict[int, weakref.ref[Any]] = {}
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
@@ -140,9 +151,15 @@ class Trace:
 
     def saw(self, t: Any, array: Any) -> None:
         """A tensor was made around an array."""
-        self.made.append(weakref.ref(t))
+        self.made.append(ref := weakref.ref(t))
+        self._made_by_id[id(t)] = ref
         if id(array) not in self.numbers and not (self.outer is not None and self.outer.is_bound(array)):
             self.unknown_arrays[id(array)] = array
+
+    def is_made(self, t: Any) -> bool:
+        """Whether a tensor was made inside."""
+        ref = self._made_by_id.get(id(t))
+        return ref is not None and ref() is t
 
     def is_bound(self, array: Any) -> bool:
         return id(array) in self.numbers or (self.outer is not None and self.outer.is_bound(array))
@@ -187,6 +204,8 @@ class Trace:
         """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to abort."""
         number = self.numbers.get(id(array))
         if number is not None:
+            if t is not None and 0 < abs(t._s) < self.call_floor and id(t) not in self.captured:
+                self._share(t, number)  # another tensor of outside, of the same memory
             return number
         read = self.arrays_outside.get(id(array))
         if read is not None:
@@ -199,18 +218,27 @@ class Trace:
     def capture(self, t: Any, array: Any) -> int:
         """The number of a tensor's state, which is read for the first time."""
         alias.sync(t)  # private again, where nothing shares its memory any more
+        self.note(t)
         st = t._st
         if type(st) is not alias.Alias:
             ref = weakref.ref(t)
             program_input = self.add_input(array, lambda: _held(ref), "a tensor")
             self.state_inputs[id(t)] = StateInput(t, array, program_input, self.was_tracked(t))
+            self.captured[id(t)] = ref, program_input.number
             return program_input.number
         self.block(st.store)
-        self.views.append((weakref.ref(t), weakref.ref(st.store), st.chain))
         x = st.store.root
         for op, params in st.chain:
             x = record.on_arrays(op, [x], params)
-        return self.bind(array, self.numbers[id(x)])
+        return self._share(t, self.bind(array, self.numbers[id(x)]))
+
+    def _share(self, t: Any, number: int) -> int:
+        """Note a tensor that shares memory, whose value has a number; the number."""
+        self.note(t)
+        if type(t._st) is alias.Alias:
+            self.views.append((weakref.ref(t), weakref.ref(t._st.store), t._st.chain, self.was_tracked(t)))
+        self.captured[id(t)] = weakref.ref(t), number
+        return number
 
     def block(self, store: Any) -> None:
         """A memory block that tensors share is about to be used."""
@@ -323,16 +351,40 @@ class Trace:
 
     def requires_grad_switched(self, t: Any) -> None:
         """requires_grad of a tensor is about to be switched."""
+        self.note(t)
         if id(t) not in self.switched_flags or self.switched_flags[id(t)][0]() is not t:
-            self.switched_flags[id(t)] = weakref.ref(t), t._s != 0
+            self.switched_flags[id(t)] = weakref.ref(t), t._s != 0, self.numbers.get(id(t._d))
+            self.guard_on_metadata(t)
+        if self.call_floor and not t._s and id(t._d) in self.numbers and self.is_made(t):
+            self._rename(t)
+
+    def _rename(self, t: Any) -> None:
+        """Give the value of a new leaf a number of its own: what it was computed from has another history."""
+        if type(t._d) is not record.ndarray:
+            return self.abort("requires_grad_() of a tensor of another device")
+        array = t._d.view()
+        number, place = self.new(array), user_frame(getframe(1), current_tape())
+        instruction = Instruction(TABLE["stop_gradient"], (Ref(self.numbers[id(t._d)]),), (), (number,), place, (0,))
+        self.program.code.append(instruction)
+        t._d = array
+
+    def passes(self, slots: Collection[int]) -> None:
+        """A backward pass is about to visit slots."""
+        trace = self
+        while trace.outer is not None:
+            trace = trace.outer
+        trace.had_pass = True
+        if trace.call_floor and slots and min(slots) < trace.call_floor:
+            trace.abort("a backward pass through operations that were recorded before the call")
 
     def was_tracked(self, t: Any) -> bool:
         """Whether a tensor required grad when the function was called."""
-        ref, tracked = self.switched_flags.get(id(t), (None, False))
+        ref, tracked, _ = self.switched_flags.get(id(t), (None, False, None))
         return tracked if ref is not None and ref() is t else t._s != 0
 
     def grad_accessed(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""
+        self.note(t)
         found = self.gradients.get(id(t))
         if found is None or found[0]() is not t:
             self.gradients[id(t)] = weakref.ref(t), getattr(t, "_g", None), read
@@ -358,6 +410,10 @@ class Trace:
         array = record.asarray(float(value))
         self.add_input(array, lambda: float(read()), what)
         return array
+
+
+def nothing_noted(t: Any) -> None:
+    pass
 
 
 DRAWN, ARRAY = "random numbers", "a NumPy array"

@@ -76,6 +76,12 @@ def touches(t: Any, read: bool) -> None:
         trace.grad_accessed(t, read)
 
 
+def changes(t: Any) -> None:
+    """To be called before hooks, history or flags of a tensor change."""
+    if (trace := running_trace()) is not None:
+        trace.note(t)
+
+
 def stops(what: str) -> None:
     """To be called before something that no program can do."""
     if (trace := running_trace()) is not None:

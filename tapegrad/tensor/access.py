@@ -43,6 +43,8 @@ def boxed(cls: Any, array: Any) -> Any:
     """A new untracked tensor of a class."""
     t = Box.__new__(cls)
     t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.TensorState(None)
+    if (trace := record.running_trace()) is not None:
+        trace.saw(t, array)
     return t
 
 

@@ -37,6 +37,7 @@ from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
+from ..programs.tracing import changes
 from .node_calls import counted, node_gradients
 from .node_hooks import Grads, NodeHooks
 from .saved_tensors import saved_at
@@ -394,6 +395,7 @@ def watch(t: Any) -> None:
 
 def register_hook(t: Any, hook: Any) -> RemovableHandle:
     """A hook on the gradient of a tensor: hook(grad) returns a replacement or None."""
+    changes(t)
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
@@ -409,6 +411,7 @@ def register_hook(t: Any, hook: Any) -> RemovableHandle:
 
 def set_hooks(t: Any, hooks: Any) -> None:
     """Hooks in place of those that a tensor has."""
+    changes(t)
     if slot_of(t) > 0:
         slot_hooks_of(t, t._s in NODES).hooks = {} if hooks is None else hooks
         return
@@ -419,6 +422,7 @@ def set_hooks(t: Any, hooks: Any) -> None:
 
 def register_post_accumulate_grad_hook(t: Any, hook: Any) -> RemovableHandle:
     """A hook called with a leaf after its gradient was accumulated."""
+    changes(t)
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:

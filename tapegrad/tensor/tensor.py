@@ -38,7 +38,7 @@ from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import leaving, same, touches
+from ..programs.tracing import changes, leaving, same, touches
 from . import graph as node
 from . import memory, overriding
 from . import storage as storages
@@ -478,6 +478,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Keep the gradient of this computed tensor in `.grad` when a backward pass comes through it."""
         if not self.requires_grad:
             raise errors.retain_untracked()
+        changes(self)
         if self._s > 0:
             retain(self)
 
@@ -504,6 +505,7 @@ class Tensor(Filling, Protocols, TableMethods):
         """Forget the history of this tensor; returns itself."""
         if type(self._st) is alias.Alias and self._st.hchain and self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        changes(self)
         memory.restart(self, 0)
         if alias.has_level(self):  # views of it, which look at its state, keep the derivative that they have
             state, bare = self._st, alias.detached(self)._st
@@ -1078,12 +1080,11 @@ class Parameter(Tensor):
             data = create.empty(0)
         if not isinstance(data, Tensor):
             data = create.tensor(data)
-        t = Box.__new__(cls)
-        t._d, t._s, t._st = None, 0, None
-        memory.rebind(t, data)
+        t: Any = data.data
+        t.__class__ = cls
         if requires_grad:
             t.requires_grad_()
-        return t
+        return t  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return dialect.current.parameter + tensor_text(self)
