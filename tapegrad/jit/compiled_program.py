@@ -43,7 +43,7 @@ def stubbed(entry: Any) -> int:
     """The slot of a new entry."""
     slot = next_slot()
     current_tape()[slot] = entry
-    return slot  # type: ignore[no-any-return]
+    return slot
 
 
 class CompiledProgram:
@@ -87,7 +87,7 @@ class CompiledProgram:
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
-        looked_at = [found[0]() for found in (*trace.captured.values(), *trace.gradients.values())]
+        looked_at = [ref() for ref, *_ in (*trace.captured.values(), *trace.gradients.values())]
         others = [t for t in looked_at if t is not None and id(t) not in call.positions]
         self.hooks = [(weakref.ref(t), hooks_on(t)) for t in others]
         self.retaining = [(weakref.ref(t), retains(t)) for t in others if trace.had_pass and t._s > 0]

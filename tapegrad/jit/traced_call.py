@@ -26,7 +26,8 @@ from . import nans
 from .arguments import watched
 from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharing, facts_of, switches
 from .effects import Containers, Effect, containers_in
-from .guards import SIMPLE, ReachableState, change, first_changed, held
+from .guards import ReachableState, change, first_changed, held
+from .places import SIMPLE
 from .traced_backward import Input, Output, TracedBackward, levels_of
 from .writes import remedy
 
