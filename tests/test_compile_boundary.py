@@ -329,3 +329,19 @@ def test_two_captured_tensors_of_one_memory():
 
     # p0^2 p1 + p1^2 p2
     assert outcomes(build)[2] == ([4.0, 13.0, 4.0], [6.0, 12.0, 4.0])
+
+
+def test_results_are_not_tensors_of_a_subclass_to_public_functions():
+    double = tg.compile(lambda x: x * 2)
+    for _ in range(3):
+        y = double(tg.ones(2))
+        assert y.requires_grad_() is y and y.detach_() is y and double(tg.ones(2)).zero_().tolist() == [0.0, 0.0]
+
+    class Named(tg.Tensor):
+        pass
+
+    scaled = tg.compile(lambda x: (x.mul_(2), x * 3)[1])
+    for _ in range(3):
+        x = tg.ones(2).as_subclass(Named)
+        y = scaled(x)
+        assert type(x) is Named and type(y) is Named and type(y + x) is Named and (y + x).tolist() == [8.0, 8.0]

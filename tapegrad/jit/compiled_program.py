@@ -16,6 +16,7 @@ from ..core.slot_hooks import retain
 from ..core.state import current_tape
 from ..core.tape import next_slot
 from ..func import tree
+from ..functions.overrides import overrides
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
@@ -37,13 +38,6 @@ from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 def written_states(call: TracedCall) -> set[int]:
     """The input numbers of the states that a call wrote."""
     return {c.input.number for c, _ in call.writes if isinstance(c, StateInput)}
-
-
-def stubbed(entry: Any) -> int:
-    """The slot of a new entry."""
-    slot = next_slot()
-    current_tape()[slot] = entry
-    return slot
 
 
 class CompiledProgram:
@@ -142,7 +136,10 @@ class CompiledProgram:
         self.special = [(i, r) for i, r in enumerate(self.results) if r.cls is not None or r.attributes or r.retains]
         self.effects = call.effects
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
-        self.free_views = [(i, r) for i, r in enumerate(self.results) if r.block >= 0 and not r.tracked]
+        recorded = {o.at for o in call.outputs if o.kind == "block"}
+        self.free_views = [
+            (i, r) for i, r in enumerate(self.results) if r.block >= 0 and not (r.tracked and r.block in recorded)
+        ]
 
     def _set_containers(self, call: TracedCall) -> None:
         """Containers among the arguments, where it matters which they are and what is in them."""
@@ -169,7 +166,7 @@ class CompiledProgram:
             if n not in at:
                 at[n] = len(found)
                 found.append(Ref(n))
-        self.blocks = [(at[b.number], b.on_device) for b in call.blocks]
+        self.blocks = [(at[b.number], b.on_device, b.stub) for b in call.blocks]
         self.written_at = [at[o.number] for o in call.outputs if o.kind == "write"]
         self.gradients_of_results = [(i, at[g.number] if type(g) is Ref else -1 - g) for i, g in of_results]
         for group in self.groups:
@@ -393,12 +390,9 @@ class CompiledProgram:
             return self._old_result(r, tensors)
         if type(r.value) is not Ref:
             return r.value
-        array = next(computed)
-        t = box(array, 0) if r.on_device else box_of(array)
+        t = new_tensor(next(computed), r.on_device, r.stub)
         if r.leaf:
             t.requires_grad_()
-        if r.stub is not None:
-            t._s = stubbed(r.stub)
         return t
 
     def _old_result(self, r: Result, tensors: list[Any]) -> Any:
@@ -418,14 +412,12 @@ class CompiledProgram:
         Results, and tensors of results, that stand for others on the tape replace them. Returns, for each tensor of outside
         that was written with a history, a tensor with its new value and history.
         """
-        blocks = [box(outs[at], 0) if on_device else box_of(outs[at]) for at, on_device in self.blocks]
+        blocks = [new_tensor(outs[at], on_device, stub) for at, on_device, stub in self.blocks]
         written = [box_of(outs[at]) for at in self.written_at]
         found = {"result": made, "block": blocks, "gradient": gradients, "write": written}
         with enable_grad():  # the function may have said so, too
             for i, r in self.free_views:
-                view = view_of(blocks[r.block], r.chain, False)
-                if r.stub is not None:
-                    restart(view, stubbed(r.stub))
+                view = view_of(blocks[r.block], r.chain, r.tracked)
                 made[i] = view.requires_grad_() if r.leaf else view
             for group in self.groups:
                 group.attach(found, tensors, kept, outs)
@@ -437,8 +429,11 @@ class CompiledProgram:
             made[i] = self._old_result(r, tensors)
         for i, r in self.special:
             t: Any = made[i]
-            if r.cls is not None:
-                t.__class__ = pending.pending_class_of(r.cls) if type(t) in pending.PENDING_CLASSES else r.cls
+            if r.cls is not None and type(t) in pending.PENDING_CLASSES and not overrides(r.cls):
+                t.__class__ = pending.pending_class_of(r.cls)
+            elif r.cls is not None:
+                t._d = t._d  # of this very class from now on
+                t.__class__ = r.cls
             vars(t).update(r.attributes)
             if r.retains:
                 retain(t)
@@ -446,3 +441,12 @@ class CompiledProgram:
             made[i]._g = tensor_of(outs[at], made[i]) if at >= 0 else made[-1 - at]
         for i, first in self.duplicates:
             made[i] = made[first]
+
+
+def new_tensor(array: Any, on_device: bool, stub: Any) -> Any:
+    """A tensor of a JAX array; with a stub of an entry, one whose history has been used up."""
+    t = box(array, 0) if on_device else box_of(array)
+    if stub is not None:
+        t._s = slot = next_slot()
+        current_tape()[slot] = stub
+    return t

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core import record
 from ..core.record import new, peek_data, poke_data
+from ..functions.overrides import disabled, overrides
 
 DEVICE_ARRAYS: dict[
     int, tuple[weakref.ref[Any], Any]
@@ -26,14 +27,20 @@ LOCK = threading.RLock()  # held while a tensor changes its class, and while a p
 
 @functools.cache
 def pending_class_of(cls: Any) -> type:
-    """The subclass for pending tensors of a class."""
+    """The subclass for pending tensors of a class that overrides no public function."""
     namespace = {
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
-        "_d": property(look, assign), "_pending_of": cls,
+        "__torch_function__": staticmethod(disabled), "_d": property(look, assign), "_pending_of": cls,
     }  # fmt: skip
     pending: type = type(cls)(cls.__name__, (cls,), namespace)
     PENDING_CLASSES.add(pending)
     return pending
+
+
+def can_wait(t: Any) -> bool:
+    """Whether a tensor may be pending; one of a class that is asked by public functions has to be of this very class."""
+    cls = type(t)
+    return cls in PENDING_CLASSES or not overrides(cls)
 
 
 def look(t: Any) -> Any:

@@ -71,12 +71,13 @@ class Result:
 
 
 class Block(NamedTuple):
-    """Memory, made inside, that several results share: its value, and how it comes to its tensors."""
+    """Memory, made inside, that several results share: its store, its value, and what stands on the tape for its history if
+    that was used up; None."""
 
     store: Any
     number: int
-    hist: Any
     on_device: bool
+    stub: Any
 
 
 class TracedCall:
@@ -98,6 +99,7 @@ class TracedCall:
         blocks: memory that several results share.
         outputs: the tensors with a history that the caller sees afterwards; see `Output`.
         rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
+        outside, alive: the tensors that were there before; those that are still there, with their facts before and after.
         place_of_gradient: where the gradients are that tensors of outside had before, by id.
         backwards: the reverse passes from the outputs, in the order in which they become known; see `TracedBackward`.
         version: how often modules and hooks had changed when it began.
@@ -131,6 +133,7 @@ class TracedCall:
         self.histories: list[Any] = []
         self.blocks: list[Block] = []
         self.outputs: list[Output] = []
+        self.alive: list[tuple[Any, Facts, Facts]] = []
         self.place_of_gradient: dict[int, Any] = {}
         self.backwards: list[TracedBackward] = []
         reached = living(list(self.reachable.tensors.values()))
@@ -170,7 +173,8 @@ class TracedCall:
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
-        for t, was, _ in self.outside.alive():
+        self.alive = self.outside.alive()
+        for t, was, _ in self.alive:
             g = None if was.grad is None else was.grad()
             if g is not None:
                 self.place_of_gradient[id(g)] = (self._place(t),)
@@ -323,7 +327,7 @@ class TracedCall:
 
     def _place_afterwards(self, t: Any) -> Any:
         """How a tensor of outside is found after the next call."""
-        gradients = [now.grad() for _, _, now in self.outside.alive() if now.grad is not None]
+        gradients = [now.grad() for _, _, now in self.alive if now.grad is not None]
         if id(t) in self.place_of_gradient and not any([g is t for g in gradients]):
             raise Unusable("the function returns a gradient that it replaces")
         return self._place(t)
@@ -345,9 +349,7 @@ class TracedCall:
     def _new_value(self, leaf: Any) -> Result:
         for i, block in enumerate(self.blocks):
             if type(leaf._st) is alias.Alias and leaf._st.store is block.store:
-                tracked = leaf._s > 0 and block.hist is not None
-                slot = 0 if tracked else max(leaf._s, 0) + 0
-                return Result(None, slot=slot, block=i, chain=leaf._st.chain, tracked=tracked)
+                return Result(None, block=i, chain=leaf._st.chain, tracked=leaf._s > 0)
         array, slot = array_of(leaf), alias.slot_of(leaf)
         shared = self._view(leaf, slot > 0)
         if shared is not None:
@@ -378,14 +380,13 @@ class TracedCall:
 
     def _flags(self) -> None:
         """What has become of the tensors that were there before, other than their values and gradients."""
-        alive = self.outside.alive()
-        check_sharing(alive)
+        check_sharing(self.alive)
         attributes = {id(container): key for (container, key), _ in self.rebound}
         written = {p if type(p) is int else id(p.owner()) for p, _ in self.writes}
         touched = {id(ref()) for ref, _, _ in self.trace.gradients.values()}
         moving = {id(s.owner()) for s in self.trace.state_inputs.values() if s.at is not None}
         stores: list[int] = []
-        for t, was, now in alive:
+        for t, was, now in self.alive:
             name = self._name(t)
             check_same(t, was, now, name, {attributes.get(id(getattr(t, "__dict__", None)), "")})
             if now.grad is not was.grad and id(t) not in touched:
@@ -429,7 +430,7 @@ class TracedCall:
             if type(t._st) is alias.Alias:
                 alias.sync_only(t)
                 sharing.setdefault(id(t._st.store), []).append(t)
-        outside = {id(st.store) for t, _, _ in self.outside.alive() if type(st := t._st) is alias.Alias}
+        outside = {id(st.store) for t, _, _ in self.alive if type(st := t._st) is alias.Alias}
         for store, tensors in sharing.items():
             if any([id(t) in others for t in tensors]) and (len(tensors) > 1 or store in outside):
                 raise Unusable("a gradient or a stored tensor shares memory with another tensor; clone() it")
@@ -443,12 +444,13 @@ class TracedCall:
         if len(hists) > 1 or not all(whole):
             raise Unusable("the function returns tensors with different histories that share memory")
         hist = next(iter(hists.values()), None)
-        if hist is not None and is_used_up(hist.slot, floor):
-            hist = None
         number = self._number(store.root).number
-        if hist is not None:
+        stub = None
+        if hist is not None and is_used_up(hist.slot, floor):
+            stub = stub_for(hist.slot)
+        elif hist is not None:
             self.outputs.append(Output("block", len(self.blocks), hist.slot + 0, number))
-        return Block(store, number, hist, type(store.root) in record.device_array_types)
+        return Block(store, number, type(store.root) in record.device_array_types, stub)
 
     def _gradients_of_results(self, leaves: list[Any]) -> None:
         """`.grad` of results that were made inside."""

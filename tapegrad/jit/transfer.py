@@ -42,7 +42,7 @@ def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
     found = pending.device_array_of(array)
     if found is None:
         found = lower.to_jax(array, where, argument)
-    if st is None and not (argument and not lower.is_readable(found)):
+    if st is None and not (argument and not lower.is_readable(found)) and pending.can_wait(t):
         pending.put(t, found)
     return found
 
@@ -57,7 +57,7 @@ def write(t: Any, value: Any) -> None:
     st = t._st
     if st is not None and type(st) is alias.Alias:
         write_block(st.store, value, st.chain)
-    elif st is None:
+    elif st is None and pending.can_wait(t):
         pending.put(t, value)
     else:
         t._d = value if type(t._d) is jax_type else record.asarray(value).copy()

@@ -50,7 +50,7 @@ class Outline:
         self.facts: dict[str, Any] = {
             "the structure of the result": call.spec,
             "the results": [_result(r) for r in call.results],
-            "memory that results share": [(Ref(b.number), b.on_device) for b in call.blocks],
+            "memory that results share": [(Ref(b.number), b.on_device, b.stub is None) for b in call.blocks],
             "tensors that are written": [
                 (states[c.input.number] if isinstance(c, StateInput) else c, ref) for c, ref in call.writes
             ],
