@@ -10,9 +10,11 @@ import array
 import collections
 import contextlib
 import contextvars
+import copy
 import dataclasses
 import enum
 import functools
+import gc
 import operator
 import sys
 import threading
@@ -1843,11 +1845,17 @@ class OnNumPy:
 EAGER = set()  # ways that make the function run eagerly at every call
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_a_change_is_seen_by_the_next_call(name, monkeypatch):
-    from tapegrad.jit import lower
+@pytest.fixture
+def on_numpy(monkeypatch):
+    from tapegrad.jit import lower, sharing
 
     monkeypatch.setattr(lower, "Executable", OnNumPy)
+    monkeypatch.setattr(sharing, "EXECUTABLES", {})
+
+
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize("name", WAYS)
+def test_a_change_is_seen_by_the_next_call(name):
     check(name)
 
 
@@ -1865,3 +1873,186 @@ def check(name):
         compiled = results(name, tg.compile)
     np.testing.assert_allclose(compiled, eager, rtol=1e-6, strict=False)
     assert (tg.compile.stats()["calls"] > before) is (name not in EAGER)
+
+
+# ----------------------------------------------------------------------------------------------------------- the arguments
+
+
+class Always:
+    """Equal to everything."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+@dataclasses.dataclass
+class Batch:
+    x: typing.Any
+    n: int = 2
+    name: str = "two"
+    sizes: typing.Any = None
+
+    def scale(self):
+        return SCALES[self.name]
+
+
+class Rows(list):
+    k = 2.0
+
+
+SCALES = {"two": 2.0, "three": 3.0}
+
+
+def with_attribute(t, **values):
+    vars(t).update(values)
+    return t
+
+
+def subclass_of_list(k):
+    rows = Rows([tg.ones(1)])
+    rows.k = k
+    return rows
+
+
+class Tagged(tg.Tensor):
+    pass
+
+
+ARGUMENTS = {  # a function of a tensor and something, and several of these, which differ
+    "equal objects": (lambda x, b: x * b.k, [Always(2.0), Always(2.0), Always(3.0)]),
+    "field of a dataclass": (lambda x, b: b.x * b.n, [Batch(tg.ones(3)), Batch(tg.ones(3)), Batch(tg.ones(3), 3)]),
+    "text in a dataclass": (
+        lambda x, b: x * b.scale(), [Batch(tg.ones(3)), Batch(tg.ones(3)), Batch(tg.ones(3), name="three")],
+    ),
+    "object in a dataclass": (
+        lambda x, b: x * b.sizes.k, [Batch(tg.ones(3), sizes=Always(k)) for k in (2.0, 2.0, 3.0)],
+    ),
+    "attribute of a list": (lambda x, b: x * b.k, [subclass_of_list(k) for k in (2.0, 2.0, 3.0)]),
+    "one and True": (lambda x, b: x * (3 if b is True else 2), [1, 1, True]),
+    "one and True as keys": (
+        lambda x, b: x * (3 if next(iter(b)) is True else 2), [{1: tg.ones(1)}, {1: tg.ones(1)}, {True: tg.ones(1)}],
+    ),
+    "numbers of NumPy": (lambda x, b: x / b, [np.float32(0.0), np.float32(0.0), np.float32(-0.0)]),
+    "sets": (
+        lambda x, b: x * (3 if next(iter(b)) is True else 2), [frozenset([1]), frozenset([1]), frozenset([True])],
+    ),
+    "order of a dict": (
+        lambda x, b: x * next(iter(b.values())), [{"a": 2.0, "b": 3.0}] * 2 + [{"b": 3.0, "a": 2.0}],
+    ),
+    "class of a tensor": (
+        lambda x, b: x * (2 if isinstance(b, nn.Parameter) else 3),
+        [nn.Parameter(tg.ones(1), False), nn.Parameter(tg.ones(1), False), tg.ones(1)],
+    ),
+    "subclass of a tensor": (
+        lambda x, b: x * (2 if type(b).__name__ == "Tagged" else 3),
+        [tg.ones(1).as_subclass(Tagged), tg.ones(1).as_subclass(Tagged), tg.ones(1)],
+    ),
+    "attribute of a tensor": (lambda x, b: x * b.k, [with_attribute(tg.ones(1), k=k) for k in (2.0, 2.0, 3.0)]),
+    "attribute of a tensor, perhaps": (
+        lambda x, b: x * getattr(b, "k", 2.0), [tg.ones(1), tg.ones(1), with_attribute(tg.ones(1), k=3.0)],
+    ),
+    "equal objects in a tuple": (lambda x, b: x * b[0].k, [(Always(k),) for k in (2.0, 2.0, 3.0)]),
+    "functions": (lambda x, b: b(x), [tg.sin, tg.sin, tg.cos]),
+    "partials": (lambda x, b: b(x), [functools.partial(tg.mul, other=k) for k in (2.0, 2.0, 3.0)]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*an argument has attributes of its own")
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_that_differ_are_not_taken_for_each_other(name):
+    function, arguments = ARGUMENTS[name]
+    x = tg.tensor([1.0, 2.0, 3.0])
+    compiled = tg.compile(function)
+    for b in [b for b in arguments for _ in range(3)]:
+        np.testing.assert_allclose(compiled(x, b).numpy(), function(x, b).numpy(), rtol=1e-6)
+
+
+def eager_calls(calls):
+    """How many of the calls ran the function itself, traced or not."""
+    before = tg.compile.stats()
+    for call in calls:
+        call()
+    after = tg.compile.stats()
+    assert after["calls"] - before["calls"] + after["traces"] - before["traces"] <= len(calls)
+    return len(calls) - (after["calls"] - before["calls"])
+
+
+class Trainer:
+    def __init__(self, k):
+        self.k, self.w = k, tg.tensor([1.0, 2.0])
+
+    @tg.compile
+    def step(self, x):
+        self.w.add_(x)
+        return self.w * self.k
+
+
+def test_instances_share_executables():
+    """A class with a decorated method: the limit of eight is one of different executables, not of objects."""
+    from tapegrad.jit.sharing import EXECUTABLES
+
+    trainers = [Trainer(2.0) for _ in range(12)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in trainers * 4:
+            t.step(tg.ones(2))
+    assert all([t.w.tolist() == [5.0, 6.0] for t in trainers])
+    programs = [p for s in Trainer.step.specializations.values() for p in s.programs]
+    assert len(programs) == 12
+    assert len({id(p.executable) for p in programs}) == 1
+    assert eager_calls([lambda t=t: t.step(tg.ones(2)) for t in trainers]) == 0
+    assert programs[0].executable in EXECUTABLES.values()
+
+
+def test_arguments_that_a_program_does_not_depend_on_need_no_other_executable():
+    compiled = tg.compile(lambda x, epoch: x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epoch in [*range(20)] * 3:
+            compiled(tg.ones(2), epoch)
+    assert len({id(p.executable) for s in compiled.specializations.values() for p in s.programs}) == 1
+
+
+def test_copies_of_a_model_share_executables():
+    model = nn.Linear(2, 1)
+    steps = [tg.compile(copy.deepcopy(model).forward) for _ in range(3)]
+    for step in steps * 3:
+        np.testing.assert_allclose(step(tg.ones(1, 2)).detach(), model(tg.ones(1, 2)).detach(), rtol=1e-6)
+    assert len({id(p.executable) for f in steps for s in f.specializations.values() for p in s.programs}) == 1
+
+
+# ----------------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.usefixtures("on_numpy")
+def test_what_is_deleted_is_freed():
+    """Modules, optimizers, tensors, arrays and objects that a program depends on are not kept alive by it."""
+    space = {"tg": tg}
+    exec("def f(x): return net(x) * scale * a.k * float(array[0]) + len(optimizer.param_groups)", space)
+    exec("def g(x, a): return x * a.k", space)
+    compiled, by_argument = tg.compile(space["f"]), tg.compile(space["g"])
+    for _ in range(2):
+        net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        given = {"net": net, "scale": tg.ones(3), "a": Plain(k=2.0), "array": np.ones(3)}
+        space.update(given, optimizer=optim.SGD(net.parameters(), lr=0.1))
+        other = Always(2.0)
+        for _ in range(3):
+            compiled(tg.ones(1, 3)), by_argument(tg.ones(3), other)
+        assert any([s.programs for s in compiled.specializations.values()])
+        held = [*given.values(), space["optimizer"], net[0], net[0].weight, other, space["a"]]
+        refs = [weakref.ref(v) for v in held]
+        del net, given, other, held
+        for name in ("net", "scale", "a", "array", "optimizer"):
+            del space[name]
+        gc.collect()
+        assert [r() for r in refs] == [None] * len(refs)
+        assert not any([s.programs for f in (compiled, by_argument) for s in f.specializations.values()])
+    by_argument(tg.ones(3), Always(3.0))
+    assert len(by_argument.specializations) == 1  # those of objects that are gone went with the next new one

@@ -14,6 +14,7 @@ from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
 from . import lower
 from .inputs import located
+from .sharing import executable
 from .traced_backward import Input, TracedBackward
 from .traced_call import TracedCall
 from .transfer import box_of, on_jax, view_of
@@ -96,7 +97,7 @@ class Group:
     def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
         if self.executable is None:
             numbers = self.residuals + self.found.cotangents
-            self.executable = lower.Executable(self.program, [], numbers, self._placement())
+            self.executable = executable(self.program, [], numbers, self._placement())[0]
         return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
 
     def _placement(self) -> lower.Placement:

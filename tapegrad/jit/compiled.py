@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -25,10 +26,11 @@ from .compiled_program import CompiledProgram
 from .effects import Written, code_of, written_arguments
 from .explain import explained
 from .inputs import Stale, Unverified
-from .keys import WRITTEN, leaf_names, listed, named, nearest, signature_of, static_key, without_values
+from .keys import WRITTEN, hidden, is_dead, leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout
 from .traced_call import TracedCall
+from .transfer import PENDING, TENSOR
 from .verify import Outline, Values, first_difference, wrong_number
 
 P = ParamSpec("P")
@@ -37,7 +39,7 @@ R = TypeVar("R")
 record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
 MOST_PROGRAMS = 8  # programs kept for one specialization
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
-MOST_VALUES = 8  # specializations that differ only in values of arguments that are no arrays
+MOST_VALUES = 8  # executables that differ only in values of arguments that are no arrays
 MOST_SPECIALIZATIONS = 64  # of a function; the oldest is dropped
 CHECK = "TAPEGRAD_COMPILE_CHECK"  # the environment variable for `check`
 MANY_TRACES = 16  # with so many there is a warning
@@ -122,13 +124,18 @@ class Compiled(Generic[P, R]):
         args, kwargs = self._roots(args, kwargs)
         names = leaf_names(self.function, args, kwargs, self._written(args, kwargs))
         why = listed(nearest(list(self.specializations), key, names)) if self.specializations else "the first call"
+        for dead in list(filter(is_dead, self.specializations)):
+            del self.specializations[dead]
         like = without_values(key, len(names))
         others = [k for k in self.specializations if k[0] == key[0] and without_values(k, len(names)) == like]
-        if like != key and len(others) >= MOST_VALUES and not self.fullgraph:
+        of_others = [self.specializations[k].programs for k in others]
+        distinct = len({id(p.executable) for programs in of_others for p in programs}) + of_others.count([])
+        many = MOST_VALUES if distinct >= MOST_VALUES else len(others) // MOST_SPECIALIZATIONS * MOST_SPECIALIZATIONS
+        if like != key and many and not self.fullgraph:
             if like not in self.too_many:
                 self.too_many.add(like)
-                warn(errors.many_values(named(self.function), MOST_VALUES, why))
-            eager = f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}"
+                warn(errors.many_values(named(self.function), many, why))
+            eager = f"{many} programs differ only in values of arguments that are no arrays: {why}"
             return Specialization(why, eager)
         is_new = self.unsettled >= MOST_FAILURES and all([k[0] != key[0] for k in self.specializations])
         specialization = self.specializations[key] = Specialization(why)
@@ -238,28 +245,32 @@ class Compiled(Generic[P, R]):
         leaves: list[Any] = args
         spec: Any = len(args)
         written: Any = ()
-        if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
-            leaves, spec, written = self._flat(args, kwargs)
+        besides: list[Any] = []
+        if self.static or kwargs or not all([issubclass(type(a), Box) for a in args]):
+            leaves, spec, written, besides = self._flat(args, kwargs)
         tensors: list[Any] = []
         modes = RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
         parts: list[Any] = [spec, modes]
         for leaf in leaves:
-            if isinstance(leaf, Box):
+            cls: Any = type(leaf)
+            if issubclass(cls, Box):
                 if leaf._st is not None:
                     if alias.has_level(leaf):
                         return None, None
                     alias.sync_only(leaf)
                 array = peek_data(leaf)
                 on_device = pending.is_on_device(leaf)
-                parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), on_device and array.sharding))
+                part = array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), on_device and array.sharding
+                parts.append(part if cls is TENSOR or cls is PENDING else (*part, getattr(cls, "_pending_of", cls)))
                 tensors.append(leaf)
-            elif isinstance(leaf, record.ndarray):
+            elif issubclass(cls, record.ndarray):
                 parts.append((leaf.shape, leaf.dtype))
                 tensors.append(leaf)
             elif id(leaf) in written:
                 parts.append((type(leaf), WRITTEN))
             else:
                 parts.append(static_key(leaf))
+        parts += besides
         if len(tensors) > 1 and (len({id(t) for t in tensors}) < len(tensors) or sharing(tensors)):
             parts.append(tuple([[id(t) for t in tensors].index(id(t)) for t in tensors]))
             parts.append(sharing(tensors))
@@ -275,19 +286,22 @@ class Compiled(Generic[P, R]):
             self.only_written = Written(self.function)
         return written_arguments(self.only_written, args, kwargs) if self.only_written.parameters else NOTHING
 
-    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, dict[int, Any]]:
-        if not self.static:
-            written = self._written(args, kwargs)
-            return *tree.flatten((args, kwargs), written), written
-        (_, arguments), fixed = self._bound(args, kwargs)
-        written = self._written((), arguments)
+    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, dict[int, Any], list[Any]]:
+        """Leaves and structure of the arguments, the containers that are only written, and keys of what else they hold."""
+        fixed: dict[str, Any] = {}
+        if self.static:
+            (args, kwargs), fixed = self._bound(args, kwargs)
+        written = self._written(args, kwargs)
         for name, value in fixed.items():
             try:
                 hash(value)
             except TypeError:
                 raise errors.unhashable_static(name, type(value).__name__) from None
-        leaves, spec = tree.flatten(arguments, written)
-        return leaves, (spec, tuple([(name, static_key(v)) for name, v in fixed.items()])), written
+        leaves, spec = tree.flatten((args, kwargs), written)
+        besides = [static_key(v) for value in (*args, *kwargs.values()) for _, v in hidden("", value, written)]
+        if not self.static:
+            return leaves, spec, written, besides
+        return leaves, (spec, tuple([(name, static_key(v)) for name, v in fixed.items()])), written, besides
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Arguments by name, as (args, kwargs), and apart from them those that are static."""
@@ -305,11 +319,14 @@ class Compiled(Generic[P, R]):
         call = self._traced(args, kwargs, tensors, self.varying)
         STATISTICS.traces += 1
         specialization.history.append(why)
-        self.traces += 1
-        if self.traces == MANY_TRACES:
-            warn(errors.many_traces(named(self.function), MANY_TRACES, why))
+        program = None
         if self._is_usable(specialization, call):
-            self._settle(specialization, self._add(specialization, call, arguments), args, kwargs)
+            program = self._add(specialization, call, arguments)
+            self._settle(specialization, program, args, kwargs)
+        if program is None or program.is_new:
+            self.traces += 1
+            if self.traces == MANY_TRACES:
+                warn(errors.many_traces(named(self.function), MANY_TRACES, why))
         return call.result
 
     def _add(self, specialization: Specialization, call: TracedCall, arguments: list[Any]) -> CompiledProgram:
@@ -318,8 +335,10 @@ class Compiled(Generic[P, R]):
         placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
         program = CompiledProgram(self, call, placement)
         STATISTICS.programs += 1
-        STATISTICS.lower_seconds += program.executable.seconds[0]
-        STATISTICS.compile_seconds += program.executable.seconds[1]
+        if program.is_new:
+            STATISTICS.lower_seconds += program.executable.seconds[0]
+            STATISTICS.compile_seconds += program.executable.seconds[1]
+        program.call_at_end(functools.partial(drop, weakref.ref(specialization), weakref.ref(program)))
         specialization.programs.insert(0, program)
         del specialization.programs[MOST_PROGRAMS:]
         if self.interval != 0 and (what := wrong_number(program, Values(call))) is not None:
@@ -408,6 +427,15 @@ class Compiled(Generic[P, R]):
             raise errors.not_traceable(reason)
         specialization.eager = reason
         warn(f"{errors.not_traceable(reason)} {named(self.function)} runs eagerly for such arguments.")
+
+
+def drop(specialization: Any, program: Any) -> None:
+    """Forget a program that an object which is gone belonged to."""
+    owner, gone = specialization(), program()
+    if owner is not None:
+        owner.programs = [p for p in owner.programs if p is not gone]  # the other list may be in use
+    if gone is not None:
+        gone.end()  # results of it may keep it alive
 
 
 def runs_eagerly() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import alias, record
@@ -27,10 +27,11 @@ from .backward import Group
 from .boundary import Switch, hooks_on, retains
 from .effects import content, pattern_of, reached
 from .explain import names_of
-from .guards import LENGTH, change, held
+from .guards import LENGTH, change, held, own_of
 from .inputs import Stale, State, Unverified, holds, located
 from .keys import named
 from .places import Guards, is_unchanged, shown
+from .sharing import executable
 from .traced_call import Result, TracedCall
 from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 
@@ -55,6 +56,7 @@ class CompiledProgram:
         steady: of those that are not drawn.
         outline, watch, verified: see `verify`; whether a second call has agreed.
         given_varying: which settings were inputs when it was traced.
+        is_new: whether its executable was made for it; it may be that of another program.
     """
 
     def __init__(self, owner: Any, call: TracedCall, placement: lower.Placement) -> None:
@@ -90,6 +92,8 @@ class CompiledProgram:
         self.argument_hooks = [(i, (was.hooks, was.retains)) for i, was in before if trace.had_pass]
         self.guards = Guards(call.reachable.places)
         self.of_modules = Guards(call.reachable.of_modules)
+        self.guards.watch(call.reachable.owners())
+        self.asks = call.reachable.asks
         unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in used and s.at is None]
         self.metadata_guards = [*trace.metadata_guards.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         self.owners = call.reachable.tensors | {id(s.owner()): s.owner for s in states}
@@ -113,7 +117,7 @@ class CompiledProgram:
         self.numbers = [s.number for s in self.donated], kept
         drawn = {s.number for s in self.draws}
         self.steady = [n for n in itertools.chain(*self.numbers) if n not in drawn]
-        self.executable = lower.Executable(self.program, *self.numbers, self.placement)
+        self.executable, self.is_new = executable(self.program, *self.numbers, self.placement)
         self.run = self.executable.run
         self.where = [self.placement.of(n) for n in self.program.arguments]
 
@@ -175,6 +179,16 @@ class CompiledProgram:
 
     # ---------------------------------------------------------------------------------------------------------- guards
 
+    def call_at_end(self, action: Callable[[], None]) -> None:
+        """Have an action called when an object that the program depends on is gone."""
+        self.guards.ended = self.of_modules.ended = action
+
+    def end(self) -> None:
+        """Keep nothing alive that the guards compare."""
+        self.guards.end()
+        self.of_modules.end()
+        self.settings, self.hooks = [], []
+
     def containers(self, roots: Any) -> list[Any]:
         """The containers among the arguments, by their paths."""
         return [reached(path, roots) for path in self.paths]
@@ -221,6 +235,8 @@ class CompiledProgram:
             return "a tensor retains its gradient, or no longer does"
         if self.relations != [self._relation(t) for t in tensors]:
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
+        if self.asks and any(map(own_of, tensors)):
+            return "an argument has attributes of its own"
         if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
             return "an argument is no longer the .grad of a tensor"
         return self.failed_container(containers) if self.paths else None

@@ -19,7 +19,7 @@ from ..nn.module import Module
 from .boundary import Unusable
 from .guards import DEPTH, ReachableState
 from .places import LENGTH, Attributes, Cell, Keys, Place, Present, held
-from .uses import COUNT, ITEM, READ, WRITE, Names, Uses, only_written, uses_of, written_names, written_parameters
+from .uses import COUNT, ITEM, READ, WRITE, Names, Uses, compares, only_written, uses_of, written_names, written_parameters
 
 SEQUENCES = (list, deque)
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
@@ -287,7 +287,9 @@ class Containers:
     @functools.cached_property
     def functions(self) -> list[types.FunctionType]:
         """Those that may use them by name: the package's own do not."""
-        return [f for f in self.reachable.functions() if MARK not in f.__globals__]
+        found = [f for f in self.reachable.functions() if MARK not in f.__globals__]
+        written = [f for f in found if not is_generated(f)]
+        return found if any([compares(f.__code__) for f in written]) else written
 
     def changes(self) -> list[Change]:
         """All changes that a program can make.
@@ -466,6 +468,15 @@ class Containers:
             return None
         uses = uses_of(self.functions, outer, self.root)
         return Names(items=frozenset((key,))) if all([u.how != READ for u in uses]) else None
+
+
+def is_generated(function: types.FunctionType) -> bool:
+    """Whether a function is one that dataclasses write: it reads fields only where objects are compared, made or printed."""
+    by_them = function.__code__.co_filename == "<string>" or function.__globals__.get("__name__") in (
+        "dataclasses",
+        "reprlib",
+    )
+    return by_them and function.__name__[:2] == "__"
 
 
 def may_be_written(key: Any, uses: Uses) -> bool:

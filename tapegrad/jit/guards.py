@@ -190,8 +190,18 @@ class ReachableState:
         return list(self._seen.values())
 
     def owners(self) -> list[Any]:
-        """Those among them whose attributes it reads."""
-        return [owner for owner, _, _ in self._owners]
+        """Those among them whose attributes it reads; not tensors, which may be others at each call."""
+        return [owner for owner, _, _ in self._owners if not issubclass(type(owner), Box)]
+
+    @property
+    def asks(self) -> bool:
+        """Whether the function may ask for any attribute."""
+        return not self._used.isdisjoint(REFLECTION)
+
+    def reads_own(self, t: Any) -> bool:
+        """Whether the function may read an attribute that a tensor has beyond those of its class."""
+        own = own_of(t)
+        return bool(own) and (self.asks or not self._used.isdisjoint(own))
 
     def functions(self) -> list[types.FunctionType]:
         """The functions among them."""

@@ -1,59 +1,84 @@
 """Keys of calls in the cache: which properties of the arguments select a specialization, and how two keys differ, as text.
 
-A key is (structure of the arguments, modes, one part for each leaf, perhaps which of them share memory).
+A key is (structure of the arguments, modes, one part for each leaf and each value that is no leaf, perhaps which of them
+share memory).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
+from .. import dtypes
+from ..core import record
 from ..func import tree
 from ..nn.module import Module
+from .guards import own_of
+from .places import reference
 
 MODES = ("grad mode", "autocast", "the default dtype", "the default device")
 MOST = 3  # differences that a message names
 FLAGS = (bool, type(None))
+VALUES = frozenset((int, bool, str, bytes, type(None), type(...), range, dtypes.device, dtypes.dtype))
+OF_VALUES = frozenset(("datetime", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo"))  # modules of immutable values
+LEAVES = VALUES | {float, complex, record.Tensor, np.ndarray}
+CONTAINERS = frozenset((tuple, list, dict))
 Key = tuple[Any, ...]
 
 
 class ById:
-    """An object in a key, compared by identity."""
+    """An object in a key, compared by identity; it is not kept alive, if that is possible."""
 
-    __slots__ = ("value",)
+    __slots__ = ("hash", "name", "value")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.hash, self.name, self.value = id(value), type(value).__name__, reference(value)
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self.hash
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is ById and other.value is self.value
+        return type(other) is ById and other.hash == self.hash and other.value() is self.value() is not None
 
     def __repr__(self) -> str:
-        return f"a {type(self.value).__name__}"
+        return f"a {self.name}"
 
 
 def static_key(value: Any) -> Any:
-    """A static argument as part of a key: by value if it can be hashed, else the object itself; 0.0 and -0.0 differ."""
-    if isinstance(value, float):
-        return type(value), float.hex(value)
-    if isinstance(value, complex):
-        return type(value), repr(value)
-    if type(value) is tuple:
-        return tuple, tuple(map(static_key, value))
-    try:
-        hash(value)
-    except TypeError:
-        return ById(value)
-    return type(value), value
+    """A static argument as part of a key: by value if it is of a type whose values do not change, else the object itself.
+
+    Values that are equal but not the same, such as 0.0 and -0.0, or 1 and True, have different keys.
+    """
+    cls = type(value)
+    if cls in VALUES or cls.__module__ in OF_VALUES:
+        return cls, value
+    if cls is float:
+        return cls, float.hex(value)
+    if cls is complex or cls is Decimal or issubclass(cls, np.generic):
+        return cls, repr(value)
+    if issubclass(cls, tuple):
+        return cls, tuple(map(static_key, value))
+    if cls is frozenset:
+        return cls, frozenset(map(static_key, value))
+    if getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
+        return cls, tuple([static_key(getattr(value, f.name)) for f in dataclasses.fields(cls)])
+    return ById(value)
 
 
 def is_static(part: Any) -> bool:
     """Whether a part of a key is that of a value that is no array."""
     return isinstance(part, ById) or isinstance(part[0], type)
+
+
+def is_dead(key: Key) -> bool:
+    """Whether an object in a key is gone."""
+    return any([isinstance(part, ById) and part.value() is None for part in key])
 
 
 def text(part: Any) -> str:
@@ -62,16 +87,16 @@ def text(part: Any) -> str:
         return repr(part)
     if isinstance(part[0], type):
         cls, value = part
-        if cls is tuple:
-            return "(" + ", ".join(map(text, value)) + ")"
-        if issubclass(cls, float | complex):  # which are kept as texts
-            return str(float.fromhex(value)) if issubclass(cls, float) else str(value)
-        shown = repr(value)
+        if issubclass(cls, tuple) or "__dataclass_params__" in vars(cls):
+            return ("" if cls is tuple else cls.__name__) + "(" + ", ".join(map(text, value)) + ")"
+        if cls is float:  # which is kept as a text, like some others
+            return str(float.fromhex(value))
+        shown = value if isinstance(value, str) and cls is not str else repr(value)
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
-    tracked, device = more or (0, False)
-    words = f"{dtype}{list(shape)}", "that requires grad" if tracked else "", f"on {device}" if device else ""
-    return " ".join(filter(None, words)) + ("" if more else " of NumPy")
+    tracked, device, *of_class = more or (0, False)
+    words = [f"{dtype}{list(shape)}", "that requires grad" if tracked else "", f"on {device}" if device else ""]
+    return " ".join(filter(None, [*words, *[f"of class {c.__name__}" for c in of_class]])) + ("" if more else " of NumPy")
 
 
 def differences(before: Key, now: Key, names: list[str]) -> list[str]:
@@ -139,7 +164,35 @@ def leaf_names(function: Callable[..., Any], args: Any, kwargs: Any, stop: Conta
         parameters = []
     known = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     named = [(known[i] if i < len(known) else str(i), a) for i, a in enumerate(args)]
-    return [path for name, value in (*named, *kwargs.items()) for path in paths(name, value, stop)]
+    named += kwargs.items()
+    leaves = [path for name, value in named for path in paths(name, value, stop)]
+    return leaves + [path for name, value in named for path, _ in hidden(name, value, stop)]
+
+
+def hidden(name: str, value: Any, stop: Container[int] = (), fields: bool = False) -> Iterator[tuple[str, Any]]:
+    """Names and values of what nested arguments hold besides their leaves, and of the classes of containers.
+
+    Fields of dataclasses, which a program guards by itself, only if asked for; nothing of containers whose ids are in stop.
+    """
+    cls: Any = type(value)
+    found = None if cls in LEAVES or issubclass(cls, tree.LEAF_TYPES) else tree.children_of(value)
+    if found is None or value is None or id(value) in stop:
+        return
+    keys, children = (found[0] if isinstance(found[0], tuple) else range(found[0])), found[1]
+    if cls not in CONTAINERS:
+        yield f"the class of {name}", cls
+        own = dict(own_of(value))
+        if dataclasses.is_dataclass(cls):
+            own.update([(f.name, getattr(value, f.name, None)) for f in dataclasses.fields(cls)])
+            own = {key: v for key, v in own.items() if fields and key not in keys}
+        for key, v in own.items():
+            yield f"{name}.{key}", v
+        if issubclass(cls, defaultdict):
+            yield f"the default of {name}", value.default_factory
+    if issubclass(cls, dict) and not all([type(key) is str for key in keys]):
+        yield f"the keys of {name}", keys
+    for key, child in zip(keys, children, strict=True):
+        yield from hidden(f"{name}[{key!r}]", child, stop, fields)
 
 
 def paths(name: str, value: Any, stop: Container[int] = ()) -> Iterator[str]:

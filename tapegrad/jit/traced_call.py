@@ -27,6 +27,7 @@ from .arguments import watched
 from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharing, facts_of, switches
 from .effects import Containers, Effect, containers_in
 from .guards import ReachableState, change, first_changed, held
+from .keys import hidden
 from .places import SIMPLE
 from .traced_backward import Input, Output, TracedBackward, levels_of
 from .writes import remedy
@@ -112,6 +113,7 @@ class TracedCall:
         self.version = Module.changes, RemovableHandle.changes
         written = written or {}
         leaves = [leaf for leaf in tree.flatten((args, kwargs), written)[0] if id(leaf) not in written]
+        leaves += [v for value in (*args, *kwargs.values()) for _, v in hidden("", value, written, True)]
         self.reachable = ReachableState(function, leaves)
         self.containers = Containers(function, self.reachable, roots or (args, kwargs), written, len(tensors))
         self.trace = trace = Trace(strict=strict)
@@ -196,6 +198,8 @@ class TracedCall:
         self._gradients_of_results(leaves)
         self._histories(leaves, before, floor)
         self.reachable.note_arrays(self.trace.numbers)
+        if any(map(self.reachable.reads_own, self.tensors)):
+            raise Unusable("an argument has attributes of its own")
         if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:
             self.changed = id(getattr(place[0], "cell", place[0])), str(place[1])
             raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.reachable, place)}")

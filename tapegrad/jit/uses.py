@@ -245,3 +245,10 @@ def mentioned(code: types.CodeType) -> set[Any]:
 def is_outside(code: types.CodeType, name: str) -> bool:
     """Whether a name may be a variable of outside in a function's code, or in the code inside it."""
     return any([name in (*c.co_names, *c.co_freevars, *c.co_cellvars) for c in nested(code)])
+
+
+def compares(code: types.CodeType) -> bool:
+    """Whether a function may compare objects other than by identity; True if its source is not known."""
+    functions = functions_of(code)
+    nodes = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Compare)]
+    return not functions or any([not isinstance(op, ast.Is | ast.IsNot) for node in nodes for op in node.ops])
