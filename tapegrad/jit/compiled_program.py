@@ -83,8 +83,8 @@ class CompiledProgram:
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
-        looked_at = [ref() for ref, *_ in (*trace.captured.values(), *trace.gradients.values())]
-        others = [t for t in looked_at if t is not None and id(t) not in call.positions]
+        looked_at = [ref for ref, _ in trace.captured.values()] + [ref for ref, _, _ in trace.gradients.values()]
+        others = [t for ref in looked_at if (t := ref()) is not None and id(t) not in call.positions]
         self.hooks = [(weakref.ref(t), hooks_on(t)) for t in others]
         self.retaining = [(weakref.ref(t), retains(t)) for t in others if trace.had_pass and t._s > 0]
         tracked = [i for i, t in enumerate(call.tensors) if isinstance(t, Box) and call.outside.before(t).slot]
