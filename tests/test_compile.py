@@ -1927,6 +1927,30 @@ def test_copies_and_files_have_no_programs(tmp_path):
     assert_same([twin(X).detach(), pickle.loads(pickle.dumps(net))(X)], [X * 0, net(X)])
 
 
+@pytest.mark.parametrize("average", [None, lambda old, new, n: old + (new - old) / (n.item() + 1)], ids=["mean", "user's"])
+def test_averages_of_models_compile_unless_the_average_reads_the_count(average):
+    def averages(wrap):
+        net = nn.Linear(3, 3)
+        with tg.no_grad():
+            net.weight.fill_(1.0), net.bias.fill_(2.0)
+        mean = optim.swa_utils.AveragedModel(net, avg_fn=average)
+
+        @wrap
+        def step(a):
+            with tg.no_grad():
+                net.weight.mul_(a)
+            mean.update_parameters(net)
+            return mean(a)
+
+        return [step(X).detach().clone() for _ in range(4)]
+
+    before = tg.compile.stats()["eager_calls"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_same(averages(tg.compile), averages(lambda f: f))
+    assert (tg.compile.stats()["eager_calls"] > before) == (average is not None)
+
+
 def test_copies_and_files_of_decorated_functions():
     assert copy.deepcopy(of_module) is of_module is pickle.loads(pickle.dumps(of_module))
     given = tg.compile(tg.sin)

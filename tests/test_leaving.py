@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 from decoys import leak, traced
 from numpy_cases import FFT, LINALG, ROUTINES, Out, Refused
-from test_trace import MODULES, call_of, calls, derived, shrunk
+from test_trace import MODULES, NOT_HERE, as_constants, call_of, calls, derived, flat, shrunk
 
 import tapegrad as tg
 from tapegrad import distributions as dist
 from tapegrad import func, nn, optim
 from tapegrad.core import record
+from tapegrad.core.op import TABLE
 from tapegrad.distributions import constraints, transforms
 from tapegrad.func import tree
 from tapegrad.nn import functional as F
@@ -79,6 +80,15 @@ class Branching(tg.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         return g * 2 if ctx.up else g * 3
+
+
+WEIGHTS = nn.Linear(3, 3).double()
+AVERAGE = optim.swa_utils.AveragedModel(WEIGHTS)
+
+
+def averaging(x):
+    AVERAGE.update_parameters(WEIGHTS)
+    return AVERAGE(x)
 
 
 def stepped(make, clip=False):
@@ -513,6 +523,9 @@ FREE = {
     "deepcopy": (lambda x: copy.deepcopy(x) * 2, X),
     "full": (lambda x, o: x * tg.full((3,), o), X, ONE),
     "full_like": (lambda x, o: tg.full_like(x, o, dtype=tg.float32), X, ONE),
+    "tensor of tensors": (lambda x: tg.tensor([[x[0, 0], 1], [2.0, x[0, 1]]]), X),
+    "tensor of rows": (lambda x: tg.as_tensor([x[0], x[1]]), X),
+    "average of a model": (averaging, X),
     "new tensor": (lambda x: tg.tensor(x, dtype=tg.float32) * 2, X),
     "index": (lambda x, k: x[:, k], X, K),
     "checks": (lambda v, i: F.binary_cross_entropy(v / 4, v / 4) + F.embedding(i, v[:, None]).sum(), V, AT),
@@ -565,13 +578,13 @@ def test_constraint(name):
     assert quietly(CONSTRAINTS[name].check, [S], [S * 2]) is None
 
 
-@pytest.mark.every(9)
+@pytest.mark.every(20)
 @pytest.mark.parametrize("name, ask", [(name, ask) for name in DISTRIBUTIONS for ask in ASKED])
 def test_distribution(name, ask):
     assert quietly(lambda v: ASKED[ask](DISTRIBUTIONS[name](v)), [V], [shrunk(V)]) is None
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 @pytest.mark.parametrize("name", MODULES)
 def test_layer(name):
     make, shape = MODULES[name]
@@ -584,7 +597,7 @@ def test_layer(name):
     assert quietly(net, [x], [shrunk(x)], state) is None
 
 
-@pytest.mark.every(10)
+@pytest.mark.every(16)
 @pytest.mark.parametrize("text", [text for text, _ in calls()])
 def test_call(text):
     if "bfloat16" in text:
@@ -593,7 +606,54 @@ def test_call(text):
     assert quietly(derived(call, 1), given, [shrunk(a) for a in given]) is None
 
 
-@pytest.mark.every(8)
+def directions(call):
+    """Forward mode and Taylor mode of a call's results that are floats."""
+
+    def run(*xs):
+        moving = [i for i, x in enumerate(xs) if x.is_floating_point()]
+
+        def moved(*given):
+            results = call(*[given[moving.index(i)] if i in moving else x for i, x in enumerate(xs)])
+            return [t for t in flat(results) if t.is_floating_point()]
+
+        given = tuple([xs[i] for i in moving])
+        if not given:
+            return ()
+        return func.jvp(moved, given, given), func.jet(moved, given, [(x, x) for x in given])
+
+    return run
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", sorted(set(TABLE) - NOT_HERE))
+def test_record(name):
+    op = TABLE[name]
+    samples = [s for s in tg.testing.samples_of(op) if any(isinstance(a, np.ndarray) for a in s.arrays)]
+    for sample in samples[:: max(len(samples) - 1, 1)]:
+        places = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
+
+        def call(*xs, sample=sample, places=places):
+            arguments = list(sample.arrays)
+            for i, x in zip(places, xs, strict=True):
+                arguments[i] = x
+            return tg.testing.call(op, arguments, as_constants(sample.params))
+
+        given = [sample.arrays[i] for i in places]
+        for function in (derived(call, 2), directions(call), lambda *xs, call=call: func.vmap(call)(*[x[None] for x in xs])):
+            assert quietly(function, given) is None
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("text", [text for text, _ in calls()])
+def test_call_in_transforms(text):
+    if "bfloat16" in text:
+        pytest.importorskip("ml_dtypes")
+    call, given = call_of(text)
+    for function in (derived(call, 2), directions(call)):
+        assert quietly(function, given) is None
+
+
+@pytest.mark.every(12)
 @pytest.mark.parametrize("function, case", [(f, c) for f, cases in NUMPY.items() for c in cases], ids=of_numpy)
 def test_numpy_function(function, case):
     args, kwargs = case

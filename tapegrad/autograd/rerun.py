@@ -18,13 +18,14 @@ from .. import errors
 from ..core.level import LEVEL
 from ..core.record import Box, wrap
 from ..core.state import is_recording, restore_recording, set_recording
-from ..core.vjp import arrays, bottom, fixed_like
+from ..core.vjp import arrays, fixed_like
 from ..dtypes import is_inexact
 from ..func import tree
 from ..functions.create import default_generator
 from ..kernels.random import Generator as Stream
 from ..levels.diff_inputs import DiffInputs
 from ..levels.forward import Linearize
+from ..programs.tracing import examined
 from .context import FunctionCtx
 
 PLAIN = str, int, float, type(None)
@@ -188,7 +189,7 @@ class Rerun:
         for i, ((value, tangent), g) in enumerate(zip(pairs, gs, strict=True)):
             if g is None:
                 continue
-            if agree(bottom(self.made[i]), bottom(value)):
+            if agree(examined(self.made[i]), examined(value)):
                 known.append(i)  # others are random, and constant
             elif tangent is not None:
                 raise self.refusal("forward gave another value when it was run again for it")
@@ -218,7 +219,7 @@ class Rerun:
             runs = []
             for part in (0.0, 1.0, 0.5):
                 args = [shifted(t, part) if m else t for t, m in zip(self.args, moving, strict=True)]
-                runs.append([as_numbers(bottom(t) if isinstance(t, Box) else t) for t in hidden(self.again(args), args)])
+                runs.append([as_numbers(examined(t) if isinstance(t, Box) else t) for t in hidden(self.again(args), args)])
             if any([smooth(end - start, between - start).any() for start, end, between in zip(*runs, strict=False)]):
                 raise self.refusal(why)
 
@@ -229,12 +230,12 @@ class Rerun:
         far, middle = self.run(near), self.run(half)
         terms = []
         for i in known:
-            start, end, between = [as_numbers(bottom(t)) for t in (self.made[i], far[i], middle[i])]
+            start, end, between = [as_numbers(examined(t)) for t in (self.made[i], far[i], middle[i])]
             whole, part = end - start, between - start
-            terms.append(as_numbers(bottom(gs[i])).conj() * np.where(smooth(whole, part), 4 * part - whole, 0.0))
+            terms.append(as_numbers(examined(gs[i])).conj() * np.where(smooth(whole, part), 4 * part - whole, 0.0))
         for t, shift, g in zip(self.args, near, found, strict=True):
             if g is not None:
-                terms.append(as_numbers(bottom(g)).conj() * (as_numbers(bottom(t)) - as_numbers(bottom(shift))))
+                terms.append(as_numbers(examined(g)).conj() * (as_numbers(examined(t)) - as_numbers(examined(shift))))
         if abs(sum([x.real.sum() for x in terms])) > 0.01 * sum([np.abs(x).sum() for x in terms]):
             raise self.refusal("forward computed it by other means than operations on tensors")
 
@@ -246,9 +247,9 @@ def smooth(whole: Any, part: Any) -> Any:
 
 def shifted(t: Any, part: float) -> Any:
     """A tensor near another."""
-    values = as_numbers(bottom(t))
+    values = as_numbers(examined(t))
     size = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
-    step = part * {2: 0.05, 4: 1e-3}.get(digits_of(bottom(t).dtype), 1e-6) * size
+    step = part * {2: 0.05, 4: 1e-3}.get(digits_of(t._d.dtype), 1e-6) * size
     pattern = np.cos(np.arange(1.0, 1.0 + int(np.prod(t._d.shape)))).reshape(t._d.shape)
     return t + fixed_like((step * pattern).astype(t._d.dtype), t)
 

@@ -28,6 +28,7 @@ from . import shared_views
 from .arguments import given
 from .memory_format import rank_of, with_format
 from .operands import SCALARS, constant, filling, to_dtype
+from .operands import tensor as as_operand
 from .shape import memory_order
 
 ALLOWED = "biufc"
@@ -303,6 +304,9 @@ def copied(data: Any, dtype: Any) -> Any:
     if trace is not None and isinstance(data, Box):
         warn_of_lost_gradient(data)
         return TABLE["clone"].call(to_dtype(data.detach(), data._d.dtype if dtype is None else dtypes.to_numpy(dtype)))  # type: ignore[attr-defined]
+    if trace is not None and isinstance(data, list | tuple) and Box in (kinds := _kinds_of_items(data, set())):
+        with contextlib.suppress(ValueError):  # ragged: below is the error
+            return _joined(data, dtypes.to_numpy(dtype or _common_dtype(kinds)))
     array = from_data(data, dtype)
     if trace is None:
         return wrap(array)
@@ -312,6 +316,22 @@ def copied(data: Any, dtype: Any) -> Any:
         return constant(data).to(dtypes.of(array.dtype))
     trace.converted(data, array, lambda now: from_data(now, dtype))
     return wrap(array)
+
+
+def _joined(data: Any, dtype: np.dtype[Any]) -> Any:
+    """Nested sequences with tensors among their items as a tensor, by operations of a traced program."""
+    if isinstance(data, list | tuple):
+        parts = [_joined(d, dtype) for d in data]
+        if len({shape_of(part) for part in parts}) != 1:
+            raise ValueError
+        return TABLE["stack"].call(parts, 0)
+    if isinstance(data, np.ndarray | np.generic):
+        return to_dtype(as_operand(data), dtype)
+    if not isinstance(data, Box):
+        return fixed(from_data(data, dtype))
+    warn_of_lost_gradient(data)
+    x = to_dtype(data.detach(), dtype)  # type: ignore[attr-defined]
+    return TABLE["reshape"].call(x, ()) if x._d.size == 1 else x
 
 
 def asarray(

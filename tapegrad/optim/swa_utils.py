@@ -10,8 +10,10 @@ from typing import Any
 
 from ..core.modes import no_grad
 from ..functions.create import tensor
+from ..functions.elementwise import where
 from ..nn.module import Module
 from ..nn.norm import _BatchNorm
+from ..programs.tracing import unless_traced
 from .lr_scheduler import LRScheduler, _format_param
 from .optimizer import Optimizer
 
@@ -117,18 +119,25 @@ class AveragedModel(Module):
                 _averaged(self.module, self.use_buffers), _averaged(model, self.use_buffers), strict=False
             )
         ]
-        if self.n_averaged == 0:
+        first = self.n_averaged == 0
+        users = [f for f in (self.avg_fn, self.multi_avg_fn) if f is not None and f.__module__ != __name__]
+        known = bool(first) if users else unless_traced(first)  # a user's function is not called at the first update
+        if not known:
+            self._average(pairs)
+        if known is None or known:
             for mine, theirs in pairs:
-                mine.copy_(theirs)
-        elif self.avg_fn is not None:
-            for mine, theirs in pairs:
-                mine.copy_(self.avg_fn(mine, theirs, self.n_averaged))
-        elif pairs:
-            (self.multi_avg_fn or get_swa_multi_avg_fn())(*map(list, zip(*pairs, strict=True)), self.n_averaged)
+                mine.copy_(theirs if known else where(first, theirs, mine))
         if not self.use_buffers:
             for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
                 mine.detach().copy_(theirs.detach())
         self.n_averaged += 1
+
+    def _average(self, pairs: Any) -> None:
+        if self.avg_fn is not None:
+            for mine, theirs in pairs:
+                mine.copy_(self.avg_fn(mine, theirs, self.n_averaged))
+        elif pairs:
+            (self.multi_avg_fn or get_swa_multi_avg_fn())(*map(list, zip(*pairs, strict=True)), self.n_averaged)
 
 
 def _averaged(model: Module, buffers: bool) -> Iterable[Any]:
