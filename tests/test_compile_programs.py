@@ -1332,24 +1332,6 @@ def hooks_that_keep(wrap):
 
 
 @falls_back
-def newton_by_lbfgs(wrap):
-    w = tg.randn(3, requires_grad=True)
-    optimizer = optim.LBFGS([w], lr=0.5, max_iter=3)
-
-    @wrap
-    def step(x):
-        def closure():
-            optimizer.zero_grad()
-            loss = (w * x - 1).square().sum()
-            loss.backward()
-            return loss
-
-        return optimizer.step(closure).detach()
-
-    return lambda i: step(tg.randn(3)), [w]
-
-
-@falls_back
 def gradient_scaler(wrap):
     w = tg.randn(3, requires_grad=True)
     optimizer, scaler = optim.SGD([w], lr=0.1), tg.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)

@@ -24,7 +24,6 @@ RESULTS = "a result that another one was computed from has no history to it"
 ITEM = "a loss that is read by item() and stored makes the call eager"
 COUNTER = "a counter that is counted up makes the call eager"
 REBOUND = "a list of tensors that replaces another makes the call eager"
-CONTROL = "an optimizer that looks at values makes the call eager"
 SCALER = "GradScaler looks at values"
 COPY = "a copy of a module that is made inside makes the call eager"
 DATA = "`p.data -= x` makes the call eager"
@@ -87,7 +86,7 @@ def pinn_with_lbfgs(wrap):
     return step, {"net": net, "history": history, "points": points}
 
 
-@script(CONTROL, steps=4)
+@script(steps=4)
 def pinn_with_lbfgs_inside(wrap):
     """The whole step is wrapped: what it calls with values, the optimizer, runs eagerly, and the closure compiled."""
     net = mlp(2, 6, 1)

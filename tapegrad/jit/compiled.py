@@ -29,6 +29,7 @@ from .inputs import Stale, Unverified
 from .keys import WRITTEN, hidden, is_dead, leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout
+from .parts import Parts
 from .traced_call import TracedCall
 from .transfer import PENDING, TENSOR
 from .verify import Outline, Values, first_difference, wrong_number
@@ -59,6 +60,7 @@ class Specialization:
         differences: programs that the call after the traced one did not give again.
         changed: what the last of these changed; see `TracedCall`.
         eager: why such calls run eagerly; None.
+        parts: if they run eagerly, but for parts that are compiled; None.
         history: why there was each trace.
     """
 
@@ -68,6 +70,7 @@ class Specialization:
         self.failures = self.differences = 0
         self.changed: Any = None
         self.eager = eager
+        self.parts: Parts | None = None
         self.history: list[str] = []
 
 
@@ -117,6 +120,9 @@ class Compiled(Generic[P, R]):
             if specialization.eager is None:
                 return self._run(specialization, args, kwargs, tensors)  # type: ignore[no-any-return]
         STATISTICS.eager_calls += 1
+        if specialization.parts is not None:
+            with specialization.parts:
+                return self.function(*args, **kwargs)
         return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
 
     def _specialize(self, key: Any, args: Any, kwargs: Any) -> Specialization:
@@ -356,7 +362,9 @@ class Compiled(Generic[P, R]):
 
     def _is_usable(self, specialization: Specialization, call: TracedCall) -> bool:
         """Whether a program can do what a traced call did; with too many that cannot, the function runs eagerly."""
-        if call.trace.aborted is not None:
+        if call.trace.in_parts and not self.fullgraph:
+            specialization.eager, specialization.parts = "an optimizer that looks at values", Parts(self._part)
+        elif call.trace.aborted is not None:
             self._fall_back(specialization, *call.trace.aborted)
         elif call.reason is not None:
             specialization.failures += 1
@@ -414,6 +422,9 @@ class Compiled(Generic[P, R]):
         self.unsettled = 0 if found is None else self.unsettled + 1
         if self.unsettled >= MOST_FAILURES:
             self._refuse(specialization, errors.unsettled(found))
+
+    def _part(self, function: Any) -> Any:
+        return Compiled(function, donate=self.donate, debug_nans=self.debug_nans, check=self.interval)
 
     def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
         error = errors.trace_aborted(what, place, linecache.getline(*place).strip())

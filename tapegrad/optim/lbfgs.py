@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat, TypeVar
 from ..core.modes import enable_grad, no_grad
 from ..functions.complex_and_bits import view_as_real
 from ..functions.joining import cat
+from ..programs.tracing import part
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
 R = TypeVar("R", bound=SupportsFloat)
@@ -183,7 +184,7 @@ class LBFGS(Optimizer):
         Returns:
             The loss before the step.
         """
-        closure = enable_grad()(closure)
+        closure = enable_grad()(part(closure))
         group = self.param_groups[0]
         search = group["line_search_fn"]
         if search not in (None, "strong_wolfe"):

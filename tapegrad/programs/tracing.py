@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from ..core import alias, record
@@ -9,6 +10,8 @@ from ..core.level import level_of
 from ..core.record import running_trace
 from ..core.state import TRACE
 from ..core.vjp import bottom
+
+PARTS: ContextVar[Any] = ContextVar("PARTS", default=None)  # what compiles functions that are given to `part`; None
 
 
 class suspended:
@@ -86,3 +89,15 @@ def stops(what: str) -> None:
     """To be called before something that no program can do."""
     if (trace := running_trace()) is not None:
         trace.abort(what)
+
+
+def part(function: Any) -> Any:
+    """A function that what looks at values, such as a line search, is about to call: compiled, if that is asked for.
+
+    A trace ends here. The function that was traced runs eagerly from then on, with such parts of it compiled.
+    """
+    if (trace := running_trace()) is not None:
+        trace.in_parts = True
+        trace.abort("an optimizer that looks at values")
+    compiled = PARTS.get()
+    return function if compiled is None else compiled(function)
