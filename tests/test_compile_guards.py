@@ -16,6 +16,7 @@ import enum
 import functools
 import gc
 import operator
+import pickle
 import sys
 import threading
 import types
@@ -2056,3 +2057,104 @@ def test_what_is_deleted_is_freed():
         assert not any([s.programs for f in (compiled, by_argument) for s in f.specializations.values()])
     by_argument(tg.ones(3), Always(3.0))
     assert len(by_argument.specializations) == 1  # those of objects that are gone went with the next new one
+
+
+# ---------------------------------------------------------------------------------------------------- arrays as arguments
+
+USES = {  # everyday uses of a NumPy argument, which compile
+    "as_tensor": lambda x, a: tg.as_tensor(a) * 2,
+    "as_tensor in another dtype": lambda x, a: tg.as_tensor(a, dtype=tg.float32) * 2,
+    "from_numpy": lambda x, a: tg.from_numpy(a) * 2,
+    "from_numpy returned": lambda x, a: tg.from_numpy(a),
+    "tensor": lambda x, a: tg.tensor(a) * 2,
+    "asarray": lambda x, a: tg.asarray(a).float() * 2,
+    "Tensor": lambda x, a: tg.Tensor(a) * 2,
+    "FloatTensor": lambda x, a: tg.FloatTensor(a) * 2,
+    "operand": lambda x, a: x * a + a * x - a,
+    "matmul": lambda x, a: a @ x.double(),
+    "shape and dtype": lambda x, a: x * a.shape[0] * len(a) * a.ndim * (2 if a.dtype == np.float64 else 3),
+    "instance": lambda x, a: tg.as_tensor(a) * (2 if isinstance(a, np.ndarray) else 3),
+    "in a dict": lambda x, a: tg.as_tensor({"a": a}["a"]) * 2,
+    "index": lambda x, a: x[tg.as_tensor(a).long() % 3],
+    "ufunc of a tensor": lambda x, a: np.sin(x) * a,
+    "function of NumPy of a tensor": lambda x, a: np.sum(x * a),
+}
+READS = {  # values that Python or NumPy read of it, which make the call eager
+    "element": lambda a: a[0],
+    "item": lambda a: a.item(0),
+    "loop": lambda a: sum(a),
+    "maximum": lambda a: max(a),
+    "comparison": lambda a: (a == 2.0).all(),
+    "sum": lambda a: a.sum(),
+    "cumulative sum": lambda a: a.cumsum()[0],
+    "part": lambda a: a.real[0],
+    "transpose": lambda a: a.T[0],
+    "copy": lambda a: a.copy()[0],
+    "flat": lambda a: a.flat[0],
+    "data": lambda a: a.data[0],
+    "base": lambda a: a.base[0] if a.base is not None else a[0],
+    "view": lambda a: a.view(np.ndarray)[0],
+    "array protocol": lambda a: a.__array__()[0],
+    "array interface": lambda a: len(a.__array_interface__) * a[0],
+    "ctypes": lambda a: a.ctypes.data % 1 + a[0],
+    "memory view": lambda a: memoryview(a)[0],
+    "asarray": lambda a: np.asarray(a)[0],
+    "array": lambda a: np.array(a)[0],
+    "array of a list": lambda a: np.array([a, a])[0, 0],
+    "contiguous": lambda a: np.ascontiguousarray(a)[0],
+    "buffer": lambda a: np.frombuffer(a)[0],
+    "iterator": lambda a: float(next(np.nditer(a))),
+    "enumeration": lambda a: next(np.ndenumerate(a))[1],
+    "written into another": lambda a: filled(np.zeros(3), a)[0],
+    "tensor of a list": lambda a: tg.tensor([a, a])[0, 0].item(),
+    "ufunc": lambda a: np.sin(a)[0],
+    "function of NumPy": lambda a: np.concatenate([a, a])[0],
+    "pickle": lambda a: pickle.loads(pickle.dumps(a))[0],
+    "bytes": lambda a: a.tobytes()[7],
+}
+
+
+def filled(b, a):
+    b[:] = a
+    return b
+
+
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize("name", USES)
+def test_uses_of_array_arguments_that_compile(name):
+    compiled = tg.compile(USES[name], fullgraph=True)
+    x = tg.tensor([1.0, 2.0, 3.0])
+    before = tg.compile.stats()["calls"]
+    for k in (1.0, 1.0, 2.0, 3.0):
+        a = np.array([1.0, 2.0, 4.0]) * k
+        want, got = USES[name](x, a.copy()), compiled(x, a)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)
+    assert tg.compile.stats()["calls"] > before
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile", "ignore:the matrix subclass")
+@pytest.mark.usefixtures("on_numpy")
+@pytest.mark.parametrize(
+    "name, kind",
+    [(name, "array") for name in READS]
+    + [(name, kind) for kind in ("memmap", "matrix", "masked array", "record array") for name in ("item", "sum")],
+)
+def test_values_read_from_array_arguments_are_those_of_each_call(name, kind, tmp_path):
+    def make(v):
+        a = np.full(3, v)
+        if kind == "memmap":
+            m = np.memmap(tmp_path / "a", float, "w+", shape=3)
+            m[:] = a
+            return m
+        if kind == "matrix":
+            return np.matrix([v])
+        if kind == "masked array":
+            return np.ma.masked_array(a)
+        return a.view(np.recarray) if kind == "record array" else a
+
+    read = READS[name]
+    compiled = tg.compile(lambda x, a: x * float(read(a)))
+    for v in (2.0, 2.0, 2.0, 3.0, 3.0):
+        want = float(read(make(v)))
+        assert compiled(tg.ones(1), make(v)).item() == np.float32(want)

@@ -311,6 +311,8 @@ def copied(data: Any, dtype: Any) -> Any:
     if trace is None:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
+        if isinstance(data, list | tuple) and any([isinstance(k, np.dtype) for k in _kinds_of_items(data, set())]):
+            trace.abort("a sequence that holds NumPy arrays or numbers (stack tensors instead)")
         return fixed(array)
     if trace.is_bound(data):
         return constant(data).to(dtypes.of(array.dtype))

@@ -13,6 +13,12 @@ from ..programs.tracing import stops
 WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it first)"
 
 
+OF_METADATA = frozenset((  # functions that read no values
+    np.broadcast_shapes, np.can_cast, np.iscomplexobj, np.isrealobj, np.may_share_memory, np.ndim, np.result_type, np.shape,
+    np.shares_memory, np.size,
+))  # fmt: skip
+
+
 class Watched(np.ndarray):
     """A NumPy argument of a traced call. Tensors take it like any array; other NumPy code that uses it aborts the trace."""
 
@@ -29,25 +35,39 @@ class Watched(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(t, Box) for t in types):
             return NotImplemented
-        stops(WHAT)
+        if function not in OF_METADATA:
+            stops(WHAT)
         leaves, spec = tree.flatten((args, kwargs))
         args, kwargs = tree.unflatten(spec, [plain(leaf) for leaf in leaves])
         return function(*args, **kwargs)
 
 
 def _reading(name: str) -> Any:
-    inner = getattr(np.ndarray, name)
+    """An attribute of arrays that aborts the trace."""
 
-    def read(self: Any, *args: Any) -> Any:
+    def get(self: Any) -> Any:
         stops(WHAT)
-        return inner(plain(self), *args)
+        return getattr(plain(self), name)
 
-    return read
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return get(self)(*args, **kwargs)
+
+    return call if callable(getattr(np.ndarray, name)) else property(get)
 
 
-for _name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "__getitem__", "__setitem__", "__iter__",
-              "__contains__", "__repr__", "__str__", "__format__", "item", "tolist", "tobytes", "nonzero", "argmax",
-              "argmin", "argsort", "searchsorted", "dot", "sort", "fill", "astype", "copy"):  # fmt: skip
+OF_ARRAYS = frozenset((  # attributes that give no value away, and what the class has itself
+    "__array_finalize__", "__array_function__", "__array_priority__", "__array_ufunc__", "__array_wrap__", "__class__",
+    "__class_getitem__", "__dir__", "__doc__", "__getattribute__", "__init__", "__init_subclass__", "__len__", "__new__",
+    "__setattr__", "__delattr__", "__sizeof__", "__subclasshook__", "__hash__", "__buffer__", "device", "dtype", "flags",
+    "itemsize", "nbytes", "ndim", "shape", "size", "strides",
+))  # fmt: skip
+OPERATORS = frozenset((  # which ask __array_ufunc__
+    "abs", "add", "and", "divmod", "eq", "floordiv", "ge", "gt", "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imod",
+    "imul", "invert", "ior", "ipow", "irshift", "isub", "itruediv", "ixor", "le", "lshift", "lt", "matmul", "mod", "mul",
+    "ne", "neg", "or", "pos", "pow", "radd", "rand", "rdivmod", "rfloordiv", "rlshift", "rmatmul", "rmod", "rmul", "ror",
+    "rpow", "rrshift", "rshift", "rsub", "rtruediv", "rxor", "sub", "truediv", "xor",
+))  # fmt: skip
+for _name in set(dir(np.ndarray)) - OF_ARRAYS - {f"__{name}__" for name in OPERATORS}:
     setattr(Watched, _name, _reading(_name))
 
 
@@ -57,16 +77,28 @@ Watched.__name__ = Watched.__qualname__ = "ndarray"  # in messages
 def plain(a: Any) -> Any:
     """The array itself."""
     if isinstance(a, Watched):
-        return a.view(np.ndarray)
+        return np.ndarray.view(a, np.ndarray)
     return tuple([plain(x) for x in a]) if type(a) is tuple else a
 
 
 def watched(args: Any, kwargs: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
     """The arguments with watched arrays instead of NumPy's, and (array, watched array) pairs."""
     leaves, spec = tree.flatten((args, kwargs))
+    for leaf in leaves:
+        if issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray:
+            stops(f"a NumPy argument of class {type(leaf).__name__} (give np.asarray of it)")
     pairs = [(leaf, leaf.view(Watched)) for leaf in leaves if type(leaf) is np.ndarray]
     if not pairs:
         return args, kwargs, []
     stands = {id(a): w for a, w in pairs}
     args, kwargs = tree.unflatten(spec, [stands.get(id(leaf), leaf) for leaf in leaves])
     return args, kwargs, pairs
+
+
+def given_back(result: Any, pairs: list[tuple[Any, Any]]) -> Any:
+    """A result with the arrays instead of the watched ones."""
+    given = {id(stands): array for array, stands in pairs}
+    leaves, spec = tree.flatten(result)
+    if given.keys().isdisjoint(map(id, leaves)):
+        return result
+    return tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])

@@ -270,7 +270,8 @@ class Compiled(Generic[P, R]):
                 parts.append(part if cls is TENSOR or cls is PENDING else (*part, getattr(cls, "_pending_of", cls)))
                 tensors.append(leaf)
             elif issubclass(cls, record.ndarray):
-                parts.append((leaf.shape, leaf.dtype))
+                shape, dtype = leaf.shape, leaf.dtype
+                parts.append((shape, dtype) if cls is record.ndarray else (shape, dtype, 0, False, cls))
                 tensors.append(leaf)
             elif id(leaf) in written:
                 parts.append((type(leaf), WRITTEN))

@@ -9,6 +9,7 @@ only while each place holds what it held (`places`).
 from __future__ import annotations
 
 import array
+import builtins
 import contextvars
 import enum
 import functools
@@ -73,6 +74,14 @@ PACKAGE = __name__.partition(".")[0]
 COMPUTED = "a computed name"  # among the names looked up in an owner: it stands for all
 IMMUTABLE = 1 << 8  # flag of a class whose attributes cannot be set
 CACHED: Any = type(functools.lru_cache(len))
+ASKING = frozenset((np.ufunc, type(np.concatenate)))  # kinds of functions of NumPy that ask their arguments
+HARMLESS = np.generic, np.ndarray, np.dtype, np.errstate, np.finfo, np.iinfo, Exception
+# Libraries whose functions treat an array as any other object
+PYTHON = frozenset((
+    "abc", "cmath", "collections", "contextlib", "contextvars", "copy", "dataclasses", "datetime", "decimal", "enum",
+    "fractions", "functools", "inspect", "itertools", "logging", "math", "numbers", "operator", "random", "re", "statistics",
+    "string", "textwrap", "threading", "time", "types", "typing", "warnings", "weakref",
+))  # fmt: skip
 VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
 METHODS = frozenset((types.BuiltinMethodType, types.MethodWrapperType))
 GETTERS = frozenset((operator.attrgetter, operator.methodcaller))
@@ -95,6 +104,7 @@ class ReachableState:
         generators: of random numbers that are not the package's, those of all modules first.
         iterator: the class name of an iterator that it reaches; None.
         states: the dicts that optimizers whose code is not the package's keep for their parameters, by id.
+        reader: a function that it names and that may read arrays of NumPy; see `may_read`.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
@@ -107,6 +117,7 @@ class ReachableState:
         self.generators: list[Any] = [random._inst, np.random.mtrand._rand]
         self.iterator: str | None = None
         self.states: dict[int, Any] = {}
+        self.reader: str | None = None
         self._used: set[str] = set(IMPLIED)
         self._texts: set[str] = set()  # strings that it holds, which may be names of attributes
         self._computes_names = False
@@ -147,7 +158,7 @@ class ReachableState:
             self._texts.add(value)
         if cls in UNFOLLOWED or issubclass(cls, np.generic | np.dtype) or depth > DEPTH or id(value) in self._seen:
             return
-        if issubclass(cls, Box) and not own_of(value) and not self._is_open(cls):
+        if issubclass(cls, Box | np.ndarray) and not own_of(value) and not self._is_open(cls):
             return
         self._seen[id(value)] = value
         self._waiting.append((value, depth))
@@ -190,8 +201,8 @@ class ReachableState:
         return list(self._seen.values())
 
     def owners(self) -> list[Any]:
-        """Those among them whose attributes it reads; not tensors, which may be others at each call."""
-        return [owner for owner, _, _ in self._owners if not issubclass(type(owner), Box)]
+        """Those among them whose attributes it reads; not tensors and arrays, which may be others at each call."""
+        return [owner for owner, _, _ in self._owners if not issubclass(type(owner), Box | np.ndarray)]
 
     @property
     def asks(self) -> bool:
@@ -338,6 +349,7 @@ class ReachableState:
             if name in space:
                 self._variable(space, name, depth, name, used)
             else:  # one of Python's own, or none yet
+                self._judge(name, vars(builtins).get(name))
                 self.note(self.places, space, name, LENGTH)
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             self._variable(cell, 0, depth, name, used)
@@ -353,11 +365,16 @@ class ReachableState:
     def _variable(self, container: Any, key: Any, depth: int, name: str, used: frozenset[str]) -> None:
         """A global or a cell. Of a library's module the attributes that the function may name are to stay the same."""
         value = held(container, key)
+        self._judge(name, value)
         if issubclass(type(value), types.ModuleType) and is_closed(value.__name__):
             self.note(self.places, container, key, value)
             self._library(value, used, set())
         else:
             self.add(self.places, container, key, depth, name)
+
+    def _judge(self, name: str, value: Any) -> None:
+        if self.reader is None and may_read(value):
+            self.reader = name
 
     def _library(self, module: types.ModuleType, names: Iterable[str], above: set[int]) -> None:
         own = vars(module)
@@ -365,6 +382,7 @@ class ReachableState:
         for name in sorted(own.keys() & names):
             value = own[name]
             self.note(self.places, own, name, value)
+            self._judge(f"{module.__name__}.{name}", value)
             if issubclass(type(value), types.ModuleType) and is_closed(value.__name__) and id(value) not in above:
                 self._library(value, names, above)
 
@@ -544,6 +562,23 @@ class ReachableState:
             for module in [value.__globals__.get(n) for n in names]:
                 if isinstance(module, types.ModuleType) and is_closed(module.__name__):
                     self._library(module, names, set())
+
+
+def may_read(value: Any) -> bool:
+    """Whether a function or class of a library may read an array of NumPy that it is given without asking the array.
+
+    `numpy.asarray` and C code do, ufuncs and functions with `__array_function__` ask.
+    """
+    if not callable(value) or MARK in getattr(value, "__globals__", ()):
+        return False
+    root = str(getattr(value, "__module__", None)).partition(".")[0]
+    if root == "numpy":
+        return type(value) not in ASKING and not (isinstance(value, type) and issubclass(value, HARMLESS))
+    if root == "builtins":
+        return value in (bytes, bytearray, memoryview)
+    if root in LIBRARIES - {"oneflow", "torch"}:
+        return root not in PYTHON
+    return type(value) is types.BuiltinFunctionType and root != "None"
 
 
 def own_of(value: Any) -> Any:

@@ -21,9 +21,10 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
+from ..programs.tracing import stops
 from ..tensor.graph import RemovableHandle
 from . import nans
-from .arguments import watched
+from .arguments import given_back, watched
 from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharing, facts_of, switches
 from .effects import Containers, Effect, containers_in
 from .guards import ReachableState, change, first_changed, held
@@ -151,11 +152,11 @@ class TracedCall:
             args, kwargs, pairs = watched(args, kwargs)
             for array, stands in pairs:
                 trace.same(stands, array)
+            if pairs and self.reachable.reader is not None:
+                stops(f"{self.reachable.reader} in a function with a NumPy argument (use tapegrad.as_tensor instead)")
             self.result = function(*args, **kwargs)
             if pairs:
-                given = {id(stands): array for array, stands in pairs}
-                leaves, spec = tree.flatten(self.result)
-                self.result = tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])
+                self.result = given_back(self.result, pairs)
             if trace.aborted is None:
                 try:
                     self._survey(before, floor)

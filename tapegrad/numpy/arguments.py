@@ -76,7 +76,7 @@ def _tensors(values: Any) -> list[Any]:
         if isinstance(v, Tensor):
             results.append(v)
         elif isinstance(v, np.ndarray | np.generic):
-            results.append(create.as_tensor(np.asarray(v)))
+            results.append(create.as_tensor(v if isinstance(v, np.ndarray) else np.asarray(v)))
         else:
             a = np.asarray(v)
             weak = common is not None and a.dtype.kind in "biuf" and common.kind in ("f" if a.dtype.kind == "f" else "iuf")

@@ -70,6 +70,8 @@ def legacy_tensor(data: tuple[Any, ...], dtype: dtypes.dtype) -> Any:
         if data[0].dtype is not dtype:
             raise TypeError(f"new(): expected a tensor of {dtype} (got {data[0].dtype})")
         return data[0][...]
+    if len(data) == 1 and isinstance(data[0], np.ndarray):
+        return create.copied(data[0], dtype)
     return record.wrap(legacy_array(data, dtype))
 
 

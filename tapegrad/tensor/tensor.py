@@ -71,6 +71,8 @@ class Tensor(Filling, Protocols, TableMethods):
         to = create.check_device(device)
         if len(data) == 1 and isinstance(data[0], Tensor):
             t = legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
+        elif cls is record.Tensor and to is CPU and len(data) == 1 and isinstance(data[0], np.ndarray):
+            t = create.copied(data[0], dtype or dtypes.get_default_dtype())
         else:
             array = legacy_array(data, dtype or dtypes.get_default_dtype(), size)
             t = boxed(cls, array if to is CPU else devices.put(array, to))
