@@ -5,7 +5,9 @@ traces, programs, calls of programs and eager calls the compiled one takes.
 """
 
 import collections
+import contextlib
 import dataclasses
+import sys
 import typing
 import warnings
 
@@ -343,12 +345,172 @@ def container_returned(w):
     return out
 
 
+# ----------------------------------------------------------------------------------------------- numbers that leave tensors
+
+
+@case([1, 1, 3, 0])
+def numbers_returned_and_stored(w):
+    p, history = nn.Parameter(x()), {"losses": [], "sum": 0.0, "seen": 0, "last": None}
+    optimizer = optim.SGD([p], lr=0.01)
+
+    def f(a, metrics, logs):
+        optimizer.zero_grad()
+        loss = (a * p).sum()
+        loss.backward()
+        optimizer.step()
+        n, above = loss.item(), (a > 2).sum()
+        metrics["loss"] = n
+        history["losses"].append((float(loss.detach()), "loss"))
+        history["sum"] += n
+        history["seen"] += above.item()
+        logs.append({"above": above.item(), "k": 3})
+        return n, {"loss": loss, "mean": loss.mean().item()}
+
+    f, out, logs = w(f), [], []
+    for i in range(4):
+        metrics = {}
+        n, more = f(x(i), metrics, logs)
+        out.append((n, n is metrics["loss"], more, type(n) is float, type(logs[-1]["above"]) is int))
+    return out, history, type(history["seen"]), logs
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def numbers_through_helpers(w):
+    class Trainer:
+        def __init__(self):
+            self.history = collections.deque(maxlen=2)
+
+        def number(self, t):
+            return t.item()
+
+        def log(self, t):
+            self.history.append(self.number(t))
+
+        def step(self, a):
+            out = {}
+            self.log(a.sum())
+            parts = {"sum": a.sum(), "mean": a.mean()}
+            out["parts"] = {k: v.item() for k, v in parts.items()}
+            if a.shape[0] == 3:
+                out["list"] = [v.item() for v in parts.values()]
+            return out
+
+    t = Trainer()
+    f = w(t.step)
+    return [(f(x(i)), list(t.history)) for i in range(4)]
+
+
+@case([1, 1, 4, 0], exhaustive=True)
+def number_that_stays_the_same(w):
+    metrics, out = {}, []
+
+    def f(a):
+        metrics["a"] = a.sum().item()
+
+    f = w(f)
+    for i in (1, 1, 2, 2, 2):
+        f(x(i))
+        out.append(dict(metrics))
+        metrics.clear()
+    return out
+
+
+def number_of(t):
+    return t.item()
+
+
+USED = {
+    "computed": lambda h, a: -a.sum().item(),
+    "rounded": lambda h, a: round(a.sum().item(), 2),
+    "formatted": lambda h, a: f"{a.sum().item():.2f}",
+    "compared": lambda h, a: a if a.sum().item() > 3 else -a,
+    "summed": lambda h, a: sum(map(number_of, [a.sum(), a.mean()])),
+    "ordered": lambda h, a: max([a.sum(), -a.mean()], key=number_of),
+    "truncated": lambda h, a: int(a.sum()),
+    "joined": lambda h, a: h.meter.append(a.sum().item()),
+}
+
+
+def stored_and_read(h, a):
+    h.losses.append(a.sum().item())
+    return a * sum(h.losses)
+
+
+def stored_under_another_name(h, a):
+    losses = h.losses
+    losses.append(a.sum().item())
+    return a * len(h.losses)
+
+
+def read_from_a_local_dict(h, a):
+    out = {}
+    out["n"] = a.sum().item()
+    return a * out["n"]
+
+
+def counted_on(h, a):
+    n = a.sum().item()
+    n += 1
+    return n
+
+
+def hidden(h, a):
+    n = (a > 2).sum().item()
+    sys.modules[__name__].__dict__["FOUND"] = n
+    return n
+
+
+class Meter:
+    def __init__(self):
+        self.sum = 0.0
+
+    def append(self, value):
+        self.sum += value
+
+
+USES = [*USED.values(), stored_and_read, stored_under_another_name, read_from_a_local_dict, counted_on, hidden]
+
+
+@pytest.mark.parametrize("function", USES, ids=[*USED, *[f.__name__ for f in USES[len(USED) :]]])
+def test_numbers_that_python_uses_run_eagerly(function):
+    def go(w):
+        h = Holder()
+        h.losses, h.meter = [], Meter()
+        f = w(lambda a: function(h, a))
+        return [(f(x(k)), list(h.losses), h.meter.sum) for k in (1, 2, 0.5, 3)]
+
+    got, counts, messages = measured(go)
+    assert got == plain(go(lambda f: f))
+    assert counts[1:3] == [0, 0]
+    assert len(messages) == 1
+    assert f"{__file__}:" in messages[0]
+
+
+@pytest.mark.parametrize("end", ["value", "error"])
+def test_integers_are_plain_when_a_trace_ends_early(end):
+    h = Holder()
+
+    def f(a):
+        n = (a > 1).sum()
+        h.it = n.item()
+        h.logs.append((n.item(), "n"))
+        if end == "error":
+            raise ValueError(end)
+        return n.item(), a.sum() > 0 and a
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(ValueError):
+            tg.compile(f)(x())
+    assert (type(h.it), type(h.logs[0][0]), h.logs, h.it) == (int, int, [(2, "n")], 2)
+
+
 # ------------------------------------------------------------------------------------- what is read somewhere runs eagerly
 
 
 class Holder:
     def __init__(self):
-        self.logs, self.it, self.view = [], 0, None
+        self.logs, self.it, self.view, self.losses, self.meter = [], 0, None, None, None
 
     @property
     def rate(self):

@@ -406,7 +406,10 @@ class CompiledProgram:
             return self._old_result(r, tensors)
         if type(r.value) is not Ref:
             return r.value
-        t = new_tensor(next(computed), r.on_device, r.stub)
+        array = next(computed)
+        if r.is_number:
+            return record.asarray(array).item()
+        t = new_tensor(array, r.on_device, r.stub)
         if r.leaf:
             t.requires_grad_()
         return t

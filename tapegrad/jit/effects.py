@@ -11,7 +11,7 @@ import functools
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.record import MARK, Box
 from ..func import tree
@@ -19,7 +19,20 @@ from ..nn.module import Module
 from .boundary import Unusable
 from .guards import DEPTH, ReachableState
 from .places import LENGTH, Attributes, Cell, Keys, Place, Present, held
-from .uses import COUNT, ITEM, READ, WRITE, Names, Uses, compares, only_written, uses_of, written_names, written_parameters
+from .uses import (
+    ADD,
+    COUNT,
+    ITEM,
+    READ,
+    WRITE,
+    Names,
+    Uses,
+    compares,
+    only_written,
+    uses_of,
+    written_names,
+    written_parameters,
+)
 
 SEQUENCES = (list, deque)
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
@@ -104,6 +117,36 @@ class Count(Effect):
 
     def apply(self, container: Any, values: list[Any]) -> None:
         Store(self.at, self.key).apply(container, [value_at(container, self.key) + self.amount])
+
+
+class Add(Effect):
+    """Numbers that have left tensors are added to an item, an attribute or a variable, one after the other."""
+
+    def apply(self, container: Any, values: list[Any]) -> None:
+        Store(self.at, self.key).apply(container, [added_up(value_at(container, self.key), values)])
+
+
+def added_up(start: Any, values: list[Any]) -> Any:
+    """The sum as `+=` computes it; sum() of Python 3.12 rounds in another way."""
+    for v in values:
+        start = start + v
+    return start
+
+
+class Target(NamedTuple):
+    """Where a number that has left a tensor is stored, or added to what is there.
+
+    Attributes:
+        how: as an ITEM, as a NAME in a namespace, in a LOCAL container, or ADDED.
+    """
+
+    how: str
+    holder: Any
+    key: Any = None
+
+
+NAME, LOCAL, ADDED = "name", "local", "added"
+Given = dict[int, tuple[Any, int, list[Target], Any]]  # see `Trace.left`
 
 
 def value_at(container: Any, key: Any) -> Any:
@@ -271,6 +314,8 @@ class Containers:
     Attributes:
         paths: of those among the arguments.
         objects: these themselves.
+        added: how often numbers that have left tensors are added to something, by their ids.
+        only_written: ids of containers, and (id of a namespace, name), that the function is found to write only.
         guards: values of items and attributes that are to be the same at each call, by (position in `objects`, key).
     """
 
@@ -283,6 +328,9 @@ class Containers:
         self.known = {id(c) for c in self.objects} | {id(c) for c, _ in self.outside}
         self.guards = {(i, key): value_at(c, key) for i, c in enumerate(self.objects) for key in fields_outside(c)}
         self.pattern = pattern_of(self.objects)
+        self.only_written: set[Any] = set(written)
+        self.given: Given = {}
+        self.added: Counter[int] = Counter()
 
     @functools.cached_property
     def functions(self) -> list[types.FunctionType]:
@@ -291,12 +339,16 @@ class Containers:
         written = [f for f in found if not is_generated(f)]
         return found if any([compares(f.__code__) for f in written]) else written
 
-    def changes(self) -> list[Change]:
+    def changes(self, given: Given) -> list[Change]:
         """All changes that a program can make.
+
+        Args:
+            given: the numbers that have left tensors.
 
         Raises:
             Unusable: for changes of arguments that it cannot make; those of the state of outside are left to its guards.
         """
+        self.given = given
         return [*self._of_arguments(), *self._of_outside(), *self._of_variables()]
 
     def _of_arguments(self) -> list[Change]:
@@ -335,7 +387,7 @@ class Containers:
         """Changes of containers that the function reaches by itself, and only writes, or whose items it only writes."""
         found: list[Change] = []
         for c, before in self.outside:
-            raw = changes(c, c, before)
+            raw = [*changes(c, c, before), *self._additions(c, before)]
             names = self._names_of(c) if raw or self._may_be_written(c) else None
             if names is None:
                 continue
@@ -346,6 +398,13 @@ class Containers:
             else:
                 found += self._of_written(c, before, written)
         return found
+
+    def _additions(self, container: Any, before: Any) -> list[Change]:
+        """Items to which numbers were added that are what they were."""
+        keys = {
+            t.key for _, _, targets, _ in self.given.values() for t in targets if t.how == ADDED and t.holder is container
+        }
+        return [(Store(container, key), [before[key]]) for key in keys if key in before and container[key] is before[key]]
 
     def _may_be_written(self, container: Any) -> bool:
         """Whether a name under which it is known is one of something that the function only writes at a place."""
@@ -359,6 +418,7 @@ class Containers:
         found = changes_of_written(c, c, before, uses)
         if found is None:
             return []
+        self.only_written.add(id(c))
         changed = {effect.key for effect, _ in found}
         kept = {k for k in before if k not in changed and may_be_written(k, uses)} if isinstance(c, dict) else set()
         self._drop(lambda place: contains(place[0], c) and place[1] not in kept)
@@ -380,10 +440,13 @@ class Containers:
         """Changes of variables and attributes that the function only writes."""
         found: list[Change] = []
         own = {id(c) for c, _ in self.outside}
+        summed = {(id(t.holder), t.key) for _, _, targets, _ in self.given.values() for t in targets if t.how == ADDED}
         for places in (self.reachable.places, self.reachable.of_modules):
             for place in list(places):
                 container, key, old = place
-                if key is LENGTH or old is LENGTH or id(container) in own or (now := held(container, key)) is old:
+                if key is LENGTH or old is LENGTH or id(container) in own:
+                    continue
+                if (now := held(container, key)) is old and (id(container), key) not in summed:
                     continue
                 names = None if now is LENGTH else self._names_at(place)
                 one = None if names is None else self._of_name(names, container, key, old, now)
@@ -395,10 +458,13 @@ class Containers:
     def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:
         """How what has a name has changed, if the function only writes it."""
         uses = uses_of(self.functions, names, self.root, bindings=True)
+        if [u.how for u in uses] == [ADD]:
+            return self._of_sum(container, key, old, now)
         counts = [u.amount for u in uses if u.how == COUNT]
-        if not uses or any([u.how == READ for u in uses]) or len(counts) > 1:
+        if not uses or any([u.how in (READ, ADD) for u in uses]) or len(counts) > 1:
             return None
         if not counts:
+            self.only_written.add((id(container), key))
             return Store(container, key), [now]
         if type(old) is not int or type(now) is not int or not is_multiple(now - old, counts[0]):
             return None
@@ -406,6 +472,25 @@ class Containers:
         if starts and (None in starts or now - old != counts[0] or not {now, old}.isdisjoint(starts)):
             return None  # it may have been set in this call
         return Count(container, key, now - old), []
+
+    def _of_sum(self, container: Any, key: Any, old: Any, now: Any) -> Change | None:
+        """The same for `x += t.item()`."""
+        target = Target(ADDED, container, key)
+        values = [v for v, _, targets, _ in self.given.values() if any([is_target(t, target) for t in targets])]
+        if type(old) not in (int, float) or not values or added_up(old, values) != now:
+            return None
+        self.added.update(map(id, values))
+        self.only_written.add((id(container), key, ADDED))
+        return Add(container, key), values
+
+    def is_proved(self, target: Target) -> bool:
+        """Whether what is stored somewhere is found not to be read."""
+        how, holder, key = target
+        if how == ADDED:
+            return (id(holder), key, ADDED) in self.only_written
+        if how == NAME:
+            return (id(holder), key) in self.only_written
+        return id(holder) in self.only_written or (how == LOCAL and id(holder) not in self.known)
 
     def _drop(self, is_one: Any) -> None:
         """Guard some places no longer."""
@@ -477,6 +562,10 @@ def is_generated(function: types.FunctionType) -> bool:
         "reprlib",
     )
     return by_them and function.__name__[:2] == "__"
+
+
+def is_target(a: Target, b: Target) -> bool:
+    return a.how == b.how and a.holder is b.holder and bool(a.key == b.key)
 
 
 def may_be_written(key: Any, uses: Uses) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import linecache
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharin
 from .effects import Containers, Effect, containers_in
 from .guards import ReachableState, change, first_changed, held
 from .keys import hidden
+from .numbers import REFS_NUMBER, Integer, held_count, plain_integers, targets_of
 from .places import SIMPLE
 from .traced_backward import Input, Output, TracedBackward, levels_of
 from .writes import remedy
@@ -51,20 +54,22 @@ class Result:
         grad: its `.grad`, or what the program computes for that; None.
         on_device: whether it stays on its device.
         duplicate_of: the leaf before it that is the same tensor; None.
+        is_number: whether it is the number in the tensor that the program computes.
         stub: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
     """
 
     __slots__ = (
-        "attributes", "block", "chain", "cls", "duplicate_of", "early", "grad", "leaf", "on_device", "retains", "same",
-        "slot", "stub", "tracked", "value",
+        "attributes", "block", "chain", "cls", "duplicate_of", "early", "grad", "is_number", "leaf", "on_device", "retains",
+        "same", "slot", "stub", "tracked", "value",
     )  # fmt: skip
 
     def __init__(
         self, value: Any, same: Any = None, slot: int = 0, on_device: bool = False, chain: Any = None, tracked: bool = False,
-        duplicate_of: int | None = None, block: int = -1,
+        duplicate_of: int | None = None, block: int = -1, is_number: bool = False,
     ) -> None:  # fmt: skip
         self.value, self.same, self.slot, self.on_device = value, same, slot, on_device
         self.chain, self.tracked, self.duplicate_of, self.block = chain, tracked, duplicate_of, block
+        self.is_number = is_number
         self.stub: Any = None
         self.cls: Any = None
         self.attributes: dict[str, Any] = {}
@@ -118,6 +123,8 @@ class TracedCall:
         self.reachable = ReachableState(function, leaves)
         self.containers = Containers(function, self.reachable, roots or (args, kwargs), written, len(tensors))
         self.trace = trace = Trace(strict=strict)
+        trace.targets = functools.partial(targets_of, TracedCall.__init__.__code__)
+        trace.integer = Integer
         trace.arrays_outside, trace.varying = self.reachable.arrays, varying
         found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if issubclass(type(v), np.generic)}
@@ -146,7 +153,8 @@ class TracedCall:
         before = [array_of(t) for t in tensors]
         trace.call_floor = floor = next_slot()
         self.drawn, self.recording = self.reachable.drawn(), is_recording()
-        with trace:
+        self.result: Any = None
+        with plain_integers(self), trace:
             for array in before:
                 trace.argument(array)
             args, kwargs, pairs = watched(args, kwargs)
@@ -184,6 +192,7 @@ class TracedCall:
         self._written(before)
         self._gradients()
         leaves, self.spec = self._results_and_effects()
+        self._numbers(leaves)
         self._rebound()
         self._escaped(leaves)
         self._flags()
@@ -191,7 +200,7 @@ class TracedCall:
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
             seen = first.setdefault(id(leaf), i)
-            is_new = seen == i or not isinstance(leaf, Box)
+            is_new = seen == i or not (isinstance(leaf, Box) or id(leaf) in self.trace.left)
             self.results.append(self._result(leaf) if is_new else Result(None, duplicate_of=seen))
         for r in self.results:
             if r.slot and is_used_up(r.slot, floor):
@@ -215,13 +224,25 @@ class TracedCall:
 
     def _results_and_effects(self) -> tuple[list[Any], Any]:
         """The leaves, and the structure, of the result and of what the function stores in containers."""
-        found = self.containers.changes()
+        found = self.containers.changes(self.trace.left)
         self.effects = [effect for effect, _ in found]
         both = self.result, [values for _, values in found]
         new = [id(c) for _, c in containers_in(both, self.containers.known)]
         if len(set(new)) < len(new):
             raise Unusable("the function returns or stores a new list, dict or record in two places")
         return tree.flatten(both, self.containers.known)
+
+    def _numbers(self, leaves: list[Any]) -> None:
+        """Check that numbers that have left tensors are where a program can store them, and nowhere else."""
+        given = self.trace.left
+        times = Counter(map(id, leaves))
+        counts = held_count([value for value, *_ in given.values()])
+        for (at, (_, _, targets, (file, line))), count in zip(given.items(), counts, strict=True):
+            held = 2 * times[at] - self.containers.added[at]  # by the leaves, and by what is returned or stored
+            if count > REFS_NUMBER + held or not all(map(self.containers.is_proved, targets)):
+                self.changed = "number"
+                text = linecache.getline(file, line).strip()
+                raise Unusable(f"a number is stored where the function may read it, or is not found ({file}:{line}: {text})")
 
     def _number(self, array: Any) -> Ref:
         number = self.trace.numbers.get(id(array))
@@ -316,6 +337,8 @@ class TracedCall:
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
             return Result(None, same=self.positions[id(leaf)])
+        if id(leaf) in self.trace.left:
+            return Result(Ref(self.trace.left[id(leaf)][1]), is_number=True)
         if not isinstance(leaf, Box):
             if not self.reachable.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from .source import Function, functions_of
 
 WRITING = frozenset(("append", "extend", "update"))  # methods that neither read a container nor return anything
-WRITE, COUNT, RETURN, INSIDE, READ = "write", "count", "return", "inside", "read"  # inside: an item or attribute is used
+# COUNT: x += 1; ADD: x += anything else; INSIDE: an item or attribute is used
+WRITE, COUNT, ADD, RETURN, INSIDE, READ = "write", "count", "add", "return", "inside", "read"
 Path = tuple[tuple[str, Any], ...]  # (ITEM or ATTRIBUTE, constant key)
 ITEM, ATTRIBUTE = "item", "attribute"
 
@@ -49,7 +50,7 @@ def only_written(uses: list[Use], returns: bool) -> Uses | None:
     """The uses, if none reads, and no counter is used in any other way; `returns`: whether returning it reads nothing."""
     counted = [u.key for u in uses if u.how == COUNT]
     others = {u.key for u in uses if u.how == WRITE}
-    reads = any([u.how in (READ, INSIDE) or (u.how == RETURN and not returns) for u in uses])
+    reads = any([u.how in (READ, INSIDE, ADD) or (u.how == RETURN and not returns) for u in uses])
     if reads or len(set(counted)) < len(counted) or (counted and (None in others or not others.isdisjoint(counted))):
         return None
     return Uses(uses) if any([u.how in (WRITE, COUNT) for u in uses]) else None
@@ -84,7 +85,9 @@ def bound(node: ast.AST, key: Any, parents: dict[ast.AST, ast.AST]) -> Use:
     statement = parents[node]
     if isinstance(statement, ast.AugAssign):
         amount = amount_of(statement)
-        return Use(READ) if amount is None or key is None else Use(COUNT, key, amount=amount)
+        if key is None or (amount is None and not isinstance(statement.op, ast.Add)):
+            return Use(READ)
+        return Use(ADD, key) if amount is None else Use(COUNT, key, amount=amount)
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return Use(WRITE, key, amount=integer(statement.value))
     return Use(WRITE, key) if isinstance(statement, ast.Tuple) else Use(READ)
@@ -131,7 +134,11 @@ def written_paths(function: Function, name: str) -> Iterator[tuple[Path, Uses]]:
         within = [u for other, uses in found.items() if other[: len(path)] == path != other for u in uses]
         around = [u for other, uses in found.items() if path[: len(other)] == other != path for u in uses]
         bound_anew = {u.key for u in around if u.how != RETURN} - {None}
-        if within or any([u.how in (READ, COUNT) for u in around]) or not bound_anew.isdisjoint([key for _, key in path]):
+        if (
+            within
+            or any([u.how in (READ, COUNT, ADD) for u in around])
+            or not bound_anew.isdisjoint([key for _, key in path])
+        ):
             continue
         uses = only_written(found[path], True)
         if uses is not None:

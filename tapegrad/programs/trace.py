@@ -89,6 +89,9 @@ class Trace:
         switched_flags: tensors whose requires_grad was switched, with whether they required grad before and the number of
             the value that they had then (None: not read yet), by id.
         made: weak references to the tensors made inside.
+        targets: gives where the number that is about to leave a tensor goes, None if it may be computed with; None.
+        integer: makes what stands for an integer that leaves a tensor while the trace runs.
+        left: numbers that have left tensors: (number, of which value, targets, file and line), by id of the number.
         draws: random numbers in the order in which they were used.
         again: while a checkpointed function runs again, the draws that it used before.
         outer: the trace around that of a loop's or branch's body; see `subprogram`.
@@ -117,6 +120,9 @@ class Trace:
         self.switched_flags: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
         self.made: list[weakref.ref[Any]] = []
         self._made_by_id: dict[int, weakref.ref[Any]] = {}
+        self.targets: Callable[[bool], Any] | None = None
+        self.integer: Callable[[int], Any] = int
+        self.left: dict[int, tuple[Any, int, Any, tuple[str, int]]] = {}
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
@@ -320,6 +326,18 @@ class Trace:
         """Python or NumPy code looks at values."""
         if not self.is_constant(t):
             self.abort(what)
+
+    def leave(self, t: Any) -> Any:
+        """The number in a tensor of one element, if all that happens to it is known; None."""
+        array = peek_data(t)
+        known = type(array) is not record.ndarray or array.size != 1 or array.dtype.kind not in "fiu" or self.is_constant(t)
+        targets = None if known or self.targets is None else self.targets(array.dtype.kind == "f")
+        number = -1 if targets is None else self.lookup(t)
+        if number < 0:
+            return None
+        value = array.item() if array.dtype.kind == "f" else self.integer(array.item())
+        self.left[id(value)] = value, number, targets, place_of_user()
+        return value
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""

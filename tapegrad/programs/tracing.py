@@ -66,6 +66,12 @@ def on_host(array: Any) -> Any:
     return record.asarray(array) if type(array) in record.device_array_types else array
 
 
+def leaving_number(t: Any) -> Any:
+    """The number in a tensor, if a running trace knows what happens to it; otherwise None, and the value is read."""
+    trace = running_trace()
+    return None if trace is None or trace.targets is None or (t._st is not None and level_of(t)) else trace.leave(t)
+
+
 def same(array: Any, t: Any) -> None:
     """Let a running trace know that an array holds a tensor's values."""
     if (trace := running_trace()) is not None:

@@ -38,7 +38,7 @@ from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import changes, leaving, same, touches
+from ..programs.tracing import changes, leaving, leaving_number, same, touches
 from . import graph as node
 from . import memory, overriding
 from . import storage as storages
@@ -547,6 +547,8 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def item(self) -> int | float | bool:
         """The value of a one-element tensor as a Python number."""
+        if (number := leaving_number(self)) is not None:
+            return number  # type: ignore[no-any-return]
         a = leaving(self, "item()")
         if a.size != 1:
             raise errors.not_scalar_item(a.size)
