@@ -20,13 +20,8 @@ from compile_worlds import interpreted, worlds
 
 grad = tg.autograd.grad
 SCRIPTS = {}
-RESULTS = "a result that another one was computed from has no history to it"
-ITEM = "a loss that is read by item() and stored makes the call eager"
-COUNTER = "a counter that is counted up makes the call eager"
 REBOUND = "a list of tensors that replaces another makes the call eager"
 SCALER = "GradScaler looks at values"
-COPY = "a copy of a module that is made inside makes the call eager"
-DATA = "`p.data -= x` makes the call eager"
 
 
 def script(*lacking, steps=5):
@@ -144,7 +139,7 @@ def siren_with_laplacian(wrap):
     return run, {"net": net, "optimizer": optimizer, "losses": losses}
 
 
-@script(RESULTS)
+@script()
 def siren_differentiated_outside(wrap):
     """The model's (output, coords) are differentiated outside, as in SIREN's notebook."""
     net = nn.Sequential(Sine(2, 8), nn.Linear(8, 1, dtype=tg.float64))
@@ -167,7 +162,7 @@ def siren_differentiated_outside(wrap):
     return step, {"net": net, "optimizer": optimizer}
 
 
-@script(ITEM)
+@script()
 def wgan_gp(wrap):
     G, D = mlp(2, 8, 2, activation=nn.ReLU), mlp(2, 8, 1, activation=nn.LeakyReLU)
     opt_g, opt_d = (
@@ -208,7 +203,7 @@ def wgan_gp(wrap):
     return step, {"G": G, "D": D, "opt_g": opt_g, "opt_d": opt_d, "errors": errors}
 
 
-@script(ITEM)
+@script()
 def neural_ode(wrap):
     class Field(nn.Module):
         def __init__(self):
@@ -246,7 +241,7 @@ def neural_ode(wrap):
     return lambda i: step(data(i, 3, 2), times, data(i + 9, 4, 3, 2)), {"func": func, "optimizer": optimizer}
 
 
-@script(ITEM)
+@script()
 def hamiltonian_net(wrap):
     class HNN(nn.Module):
         def __init__(self):
@@ -326,7 +321,7 @@ def volume_rendering(wrap):
     return run, {"net": net, "optimizer": optimizer, "psnrs": psnrs}
 
 
-@script(COUNTER)
+@script()
 def molecular_dynamics(wrap):
     """Velocity Verlet in a Lennard-Jones box; forces are gradients of the energy, positions are written in place."""
     positions, velocities = data(0, 4, 3) * 2, data(1, 4, 3) * 0.1
@@ -364,7 +359,7 @@ def molecular_dynamics(wrap):
     return run, {"positions": positions, "velocities": velocities, "state": state, "trajectory": trajectory}
 
 
-@script(ITEM)
+@script()
 def diffusion_with_ema(wrap):
     T = 10
     betas = tg.linspace(1e-4, 0.2, T, dtype=tg.float64)
@@ -460,7 +455,7 @@ class GPT(nn.Module):
         return logits, loss
 
 
-@script(ITEM, steps=6)
+@script(steps=6)
 def gpt_with_accumulation_and_clipping(wrap):
     model = GPT().to(tg.float64)
     optimizer = optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
@@ -489,7 +484,7 @@ def gpt_with_accumulation_and_clipping(wrap):
     return step, {"model": model, "optimizer": optimizer, "losses": losses}
 
 
-@script(ITEM)
+@script()
 def maml(wrap):
     net = mlp(1, 6, 1)
     optimizer = optim.Adam(net.parameters(), lr=1e-3)
@@ -521,7 +516,7 @@ def maml(wrap):
     return step, {"net": net, "optimizer": optimizer}
 
 
-@script(COPY)
+@script()
 def reptile(wrap):
     """The inner loop trains a copy of the model, which is made at each step."""
     model = mlp(1, 6, 1)
@@ -543,7 +538,7 @@ def reptile(wrap):
     return lambda i: meta_step(data(i, 5, 1), data(i, 5, 1).sin()), {"model": model}
 
 
-@script(DATA)
+@script()
 def reptile_by_state_dict(wrap):
     """The weights are kept and put back by state dicts, as in the paper's own program."""
     model = mlp(1, 6, 1)
@@ -569,7 +564,7 @@ def reptile_by_state_dict(wrap):
     return step, {"model": model, "losses": losses}
 
 
-@script(ITEM, steps=6)
+@script(steps=6)
 def trainer_class(wrap):
     class Trainer:
         def __init__(self, model):

@@ -457,7 +457,7 @@ class Containers:
 
     def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:
         """How what has a name has changed, if the function only writes it."""
-        uses = uses_of(self.functions, names, self.root, bindings=True)
+        uses = uses_of(self.functions, names, self.root, True, callable(old) or callable(now))
         if [u.how for u in uses] == [ADD]:
             return self._of_sum(container, key, old, now)
         counts = [u.amount for u in uses if u.how == COUNT]

@@ -544,6 +544,7 @@ class TracedCall:
 
     def _escaped(self, leaves: list[Any]) -> None:
         """Reject tensors that were made inside and are stored where no program can store them."""
+        self.trace.groups_made.clear()
         self.born = born = {id(t) for t in living(self.trace.made)}
         gradients = self._new_gradients(born, leaves)
         stored = [held(*at) for at, _ in self.rebound]

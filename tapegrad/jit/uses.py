@@ -177,21 +177,24 @@ class Names(NamedTuple):
         return Names(*[a | b for a, b in zip(self, other, strict=True)])
 
 
-def uses_of(functions: list[types.FunctionType], names: Names, root: Any, bindings: bool = False) -> list[Use]:
+def uses_of(
+    functions: list[types.FunctionType], names: Names, root: Any, bindings: bool = False, called: bool = True
+) -> list[Use]:
     """How functions use what has one of the names; READ where that cannot be told.
 
     Args:
         root: the code whose caller is the caller of all; what another one returns may be read.
         bindings: whether the variables or attributes themselves are meant, and not what is in them: any look at one is READ.
+        called: whether it may be something that can be called; if not, `x.name()` means another thing of that name.
     """
     found = []
     for f in functions:
-        uses = list(_uses_in(f.__code__, names, bindings))
+        uses = list(_uses_in(f.__code__, names, bindings, called))
         found += uses if f.__code__ is root else [Use(READ) if u.how == RETURN else u for u in uses]
     return found
 
 
-def _uses_in(code: types.CodeType, names: Names, bindings: bool) -> Iterator[Use]:
+def _uses_in(code: types.CodeType, names: Names, bindings: bool, called: bool) -> Iterator[Use]:
     trees = functions_of(code)
     if not trees:
         if not mentioned(code).isdisjoint(frozenset().union(*names)):
@@ -212,7 +215,7 @@ def _uses_in(code: types.CodeType, names: Names, bindings: bool) -> Iterator[Use
                 if constant_of(node) in texts and not is_key(node, parents):
                     yield Use(READ)  # a name for getattr, or a key, perhaps
                 continue
-            if not hit:
+            if not hit or (not called and is_callee(node, parents)):
                 continue
             if not isinstance(node.ctx, ast.Load):
                 yield bound(node, "", parents) if bindings else Use(READ)
@@ -229,6 +232,11 @@ def written_names(code: types.CodeType) -> frozenset[str]:
             base = node.value
             found.add(getattr(base, "id", None) or getattr(base, "attr", None) or constant_of(getattr(base, "slice", base)))
     return frozenset(found)
+
+
+def is_callee(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    parent = parents[node]
+    return isinstance(parent, ast.Call) and parent.func is node
 
 
 def is_key(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:

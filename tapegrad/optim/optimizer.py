@@ -416,6 +416,8 @@ class Optimizer:
             if not set(other["params"]).isdisjoint(group["params"]):
                 raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(group)
+        if (trace := running_trace()) is not None:
+            trace.groups_made.append(group)
 
     def _checked(self, group: Group) -> list[Any]:
         """The group with its parameters as a list of leaves; names of (name, parameter) pairs go to "param_names"."""

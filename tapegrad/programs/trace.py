@@ -79,6 +79,7 @@ class Trace:
         settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same; those
             that vary, while they are zero where they were.
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
+        groups_made: parameter groups of optimizers that were made inside: their settings are constants.
         metadata_guards: (reference, shape, dtype, tracked) of tensors from outside whose metadata were read, by id.
         views: tensors from outside that share memory, with the block, the view operations that lead to them, and whether
             they require grad.
@@ -116,6 +117,7 @@ class Trace:
         self.note: Callable[[Any], None] = nothing_noted if outer is None else outer.note
         self.call_floor = 0
         self.had_pass = False
+        self.groups_made: list[Any] = []
         self._settings: dict[tuple[int, Any], Any] = {}
         self.switched_flags: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
         self.made: list[weakref.ref[Any]] = []
@@ -412,6 +414,8 @@ class Trace:
     def setting(self, group: dict[Any, Any], key: Any, value: Any) -> Any:
         """What a formula gets for a setting: the value, or what may change without a new trace as 0-dim float64 tensors."""
         at = id(group), key
+        if any([own is group for own in self.groups_made]):
+            return value
         if at not in self._settings:
             given = group[key]
             varies = zeros(given) is not None and (key == "lr" or at in self.varying)
