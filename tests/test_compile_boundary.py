@@ -101,6 +101,32 @@ def test_results_that_share_memory():
     assert (h, v, tracked, base) == ([6.0, 12.0, 24.0], [[6.0], [12.0], [24.0]], False, True)
 
 
+@pytest.mark.exhaustive
+def test_views_of_views_are_differentiated_by_these():
+    def f(x, w):
+        outer = (x * 2).view(3, 1)
+        rows = w.view(3, 1)
+        return outer.view(1, 3), outer, rows[1:], rows
+
+    def build(wrap):
+        function = wrap(f)
+
+        def step(k):
+            x, w = leaf(1.0, 2.0, 3.0), leaf(1.0, 2.0, 3.0) * 1
+            inner, outer, part, rows = function(x, w)
+            found = [
+                grad((a**2).sum(), b, retain_graph=True)[0].tolist() for a, b in ((inner, outer), (part, rows), (rows, w))
+            ]
+            with tg.no_grad():
+                w.mul_(2)
+            return found, part.tolist()
+
+        return step
+
+    found, part = outcomes(build)[2]
+    assert found == [[[4.0], [8.0], [12.0]], [[0.0], [4.0], [6.0]], [2.0, 4.0, 6.0]] and part == [[4.0], [6.0]]
+
+
 def test_chunks_of_one_tensor_are_views_of_one_block():
     def build(wrap):
         function = wrap(lambda x: (x * 2).chunk(3))
@@ -204,6 +230,35 @@ def test_a_parameter_that_is_written_after_its_use():
         return step
 
     assert outcomes(build) == [([12.0], [12.0]), ([27.0], [18.0]), ([48.0], [24.0])]
+
+
+def test_tensors_that_are_written_without_a_change_of_their_history():
+    """As eagerly, the gradient passes through the value that a tensor had before such a write as if it were the new one."""
+
+    def f(w, x):
+        with tg.no_grad():
+            w.mul_(0.5)
+        y = w**2 * x
+        with tg.no_grad():
+            y.mul_(3.0)
+        return y, y * w
+
+    def build(wrap):
+        function = wrap(f)
+
+        def step(k):
+            w = leaf(2.0)
+            y, z = function(w, tg.ones(1))
+            return [
+                grad(t.sum(), w, create_graph=order, retain_graph=True)[0].tolist()
+                for t in (y, z)
+                for order in (False, True)
+            ]
+
+        return step
+
+    # w is 1: dy/dw = 2 w; z = y w with y 3: dz/dw = 2 w w + 3
+    assert outcomes(build)[2] == [[2.0], [2.0], [5.0], [5.0]]
 
 
 def test_gradients_with_a_history():
@@ -312,6 +367,7 @@ def test_what_no_program_replays_runs_eagerly(what):
     outcomes(build, 5, eagerly=True)
 
 
+@pytest.mark.exhaustive
 def test_two_captured_tensors_of_one_memory():
     """A base and its view, each with a history: both get their part of the gradient, at any order."""
 

@@ -10,13 +10,14 @@ from ..core.record import Box, fixed, peek_data
 from ..core.state import is_recording
 from ..core.vjp import arrays
 from ..func.reverse import vjp
+from ..levels.level import relabelled
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
 from . import lower
 from .inputs import located
 from .sharing import executable
 from .traced_backward import Input, TracedBackward
-from .traced_call import TracedCall
+from .traced_call import TracedCall, in_order
 from .transfer import box_of, on_jax, view_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Group:
         self.all_outputs = call.outputs
         self.outputs = [call.outputs[i] for i in backward.roots]
         blocks = {o.at for o in self.outputs if o.kind == "block"}
-        self.views = [(i, r) for i, r in enumerate(call.results) if r.block in blocks and r.tracked]
+        self.views = in_order([(i, r) for i, r in enumerate(call.results) if r.block in blocks and r.tracked])
         self.at: list[int] = []
         whole = forward.whole
         self.program = whole.pruned(backward.results)
@@ -79,7 +80,8 @@ class Group:
             else:
                 found[o.kind][o.at] = t
         for i, r in self.views:
-            found["result"][i] = view_of(found["block"][r.block], r.chain, True)
+            parent = found["block"][r.block] if r.parent < 0 else found["result"][r.parent]
+            found["result"][i] = view_of(parent, r.chain, True)
 
     def _input(self, source: Input, found: dict[str, list[Any]], tensors: list[Any]) -> Any:
         if source.kind == "outside":
@@ -125,12 +127,28 @@ class Group:
 
     def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
         compiled = self.forward
-        program = compiled.whole.pruned([Ref(o.number) for o in self.outputs], frozenset(self.found.numbers))
+        histories = self.found.histories
+        program = compiled.whole.pruned([Ref(o.number) for o in self.outputs], frozenset(self.found.numbers), histories)
         known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
 
         def forward(*inputs: Any) -> Any:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, with_detached_operands))
+
+            def with_history(n: int, t: Any) -> Any:
+                of = environment.get(histories.get(n, n))
+                return t if of is None else relabelled(t, of._s)
+
+            def run(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+                found = with_detached_operands(instruction, operands, params)
+                if histories.keys().isdisjoint(instruction.results):
+                    return found
+                if instruction.op.outputs == 1:
+                    return with_history(instruction.results[0], found)
+                return tuple([with_history(n, t) for n, t in zip(instruction.results, found, strict=True)])
+
+            for n in histories.keys() & environment.keys():
+                environment[n] = with_history(n, environment[n])
+            return tuple(program.run(environment, run))
 
         _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
         return vjp_fn(tuple(cotangents))

@@ -32,7 +32,7 @@ from .inputs import Stale, State, Unverified, holds, located
 from .keys import named
 from .places import Guards, is_unchanged, shown
 from .sharing import executable
-from .traced_call import Result, TracedCall
+from .traced_call import Result, TracedCall, in_order
 from .transfer import box_of, jax_type, on_jax, tensor_of, view_of, write
 
 
@@ -84,9 +84,10 @@ class CompiledProgram:
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
         looked_at = [ref for ref, _ in trace.captured.values()] + [ref for ref, _, _ in trace.gradients.values()]
-        others = [t for ref in looked_at if (t := ref()) is not None and id(t) not in call.positions]
+        alive = [t for ref in looked_at if (t := ref()) is not None and not trace.is_made(t)]
+        others = [t for t in alive if id(t) not in call.positions]
         self.hooks = [(weakref.ref(t), hooks_on(t)) for t in others]
-        self.retaining = [(weakref.ref(t), retains(t)) for t in others if trace.had_pass and t._s > 0]
+        self.retaining = [(weakref.ref(t), call.outside.before(t).retains) for t in others if trace.had_pass and t._s > 0]
         tracked = [i for i, t in enumerate(call.tensors) if isinstance(t, Box) and call.outside.before(t).slot]
         before = [(i, call.outside.before(call.tensors[i])) for i in tracked]
         self.argument_hooks = [(i, (was.hooks, was.retains)) for i, was in before if trace.had_pass]
@@ -136,7 +137,8 @@ class CompiledProgram:
         self.on, self.off, self.retained = (
             [place for place, how in call.switched if how is wanted] for wanted in (Switch.ON, Switch.OFF, Switch.RETAIN)
         )
-        self.late = [(i, r) for i, r in enumerate(self.results) if r.same is not None and not r.early]
+        old = in_order([(i, r) for i, r in enumerate(self.results) if r.same is not None])
+        self.early, self.late = ([(i, r) for i, r in old if r.early is early] for early in (True, False))
         self.special = [(i, r) for i, r in enumerate(self.results) if r.cls is not None or r.attributes or r.retains]
         self.effects = call.effects
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
@@ -374,7 +376,9 @@ class CompiledProgram:
             for (place, _), cleared in zip(self.gradients, self.cleared, strict=True)
         ]
         computed = iter(outs[:values])
-        made = [self._result(r, tensors, computed) for r in self.results]
+        made = [self._result(r, computed) for r in self.results]
+        for i, r in self.early:
+            made[i] = self._old_result(r, tensors, made)
         written = self._record(tensors, kept, outs, made, new_gradients) if self.groups or self.blocks else []
         with pending.LOCK:
             for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
@@ -401,9 +405,7 @@ class CompiledProgram:
             effect.apply(tensors[effect.at] if type(effect.at) is int else effect.at, values)
         return result
 
-    def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
-        if r.early:
-            return self._old_result(r, tensors)
+    def _result(self, r: Result, computed: Any) -> Any:
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)
@@ -414,9 +416,9 @@ class CompiledProgram:
             t.requires_grad_()
         return t
 
-    def _old_result(self, r: Result, tensors: list[Any]) -> Any:
+    def _old_result(self, r: Result, tensors: list[Any], made: list[Any]) -> Any:
         """A result that is a tensor of outside, or a view of one."""
-        t = located(r.same, tensors)
+        t = located(r.same, tensors) if r.parent < 0 else made[r.parent]
         if r.chain is None:
             return t
         with enable_grad():
@@ -445,7 +447,7 @@ class CompiledProgram:
     def _finish_results(self, made: list[Any], tensors: list[Any], outs: list[Any]) -> None:
         """Results that were there before the call, those that are one tensor, and what else belongs to results."""
         for i, r in self.late:
-            made[i] = self._old_result(r, tensors)
+            made[i] = self._old_result(r, tensors, made)
         for i, r in self.special:
             t: Any = made[i]
             if r.cls is not None and type(t) in pending.PENDING_CLASSES and not overrides(r.cls):

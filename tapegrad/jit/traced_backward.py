@@ -77,6 +77,8 @@ class TracedBackward:
         cotangents: values that stand for the cotangents of the roots.
         results: cotangents of the inputs.
         reached: for each root which inputs, by position, it depends on.
+        histories: the value, by number, that stands for the history of another: that of an input, or the first of a slot
+            whose tensor was written without a change of its history.
         start, end: its instructions.
     """
 
@@ -84,6 +86,8 @@ class TracedBackward:
         self, trace: Trace, outputs: list[Output], roots: list[int], by_slot: dict[int, Input], floor: int, own: set[int]
     ) -> None:
         self.roots = roots
+        for i in roots:
+            trace.seen(outputs[i].slot, outputs[i].number)
         metas = [trace.program.metas[outputs[i].number] for i in roots]
         seeds = [np.ones(*meta) for meta in metas]
         self.cotangents = [trace.new(g) for g in seeds]
@@ -98,6 +102,9 @@ class TracedBackward:
         self.reached = [{i for i, s in enumerate(got) if s in slots} for slots in below]
         self.inputs = [by_slot[s] for s in got]
         self.numbers = [by_slot[s].number for s in got]
+        ends = {trace.first_values.get(s, -1): by_slot[s].number for s in got}
+        known = {n: ends.get(first, first) for n, first in trace.versions.items()} | ends
+        self.histories = {n: of for n, of in known.items() if n != of}
         if len(set(self.numbers)) < len(self.numbers):
             raise Unusable("two tensors that require grad have the same memory")
         self.results = [Ref(trace.numbers[id(g._d)]) for g in got.values()]

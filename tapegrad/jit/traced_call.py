@@ -33,7 +33,7 @@ from .guards import ReachableState, change, first_changed, held
 from .keys import hidden
 from .numbers import REFS_NUMBER, Integer, held_count, plain_integers, targets_of
 from .places import SIMPLE
-from .traced_backward import Input, Output, TracedBackward, levels_of
+from .traced_backward import Input, Output, TracedBackward, levels_of, slots_below
 from .writes import remedy
 
 
@@ -44,7 +44,9 @@ class Result:
         value: what the program computes, or the Python object itself.
         same: the position of an argument, or the state, that is returned as it is; (place,) for the gradient there.
         block: the position of the memory block, made inside, that it shares with other results; -1.
-        chain: view operations that lead from `same` or the block to the result; None for the tensor itself.
+        parent: the position of a result that it is a view of, which is itself a view of `same` or the block; -1.
+        chain: view operations that lead from `same`, the block or the parent to the result; None for the tensor itself.
+        depth: how many lead to it from `same` or the block.
         tracked: whether such a view has the tensor's, or the block's, history, too.
         early: whether such a view is needed before anything is written.
         slot: of the tensor, if it requires grad and is no leaf.
@@ -59,8 +61,8 @@ class Result:
     """
 
     __slots__ = (
-        "attributes", "block", "chain", "cls", "duplicate_of", "early", "grad", "is_number", "leaf", "on_device", "retains",
-        "same", "slot", "stub", "tracked", "value",
+        "attributes", "block", "chain", "cls", "depth", "duplicate_of", "early", "grad", "is_number", "leaf", "on_device",
+        "parent", "retains", "same", "slot", "stub", "tracked", "value",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class Result:
         self.cls: Any = None
         self.attributes: dict[str, Any] = {}
         self.grad: Any = None
+        self.parent, self.depth = -1, len(chain or ())
         self.leaf = self.retains = self.early = False
 
 
@@ -389,7 +392,11 @@ class TracedCall:
         a = leaf._st
         if type(a) is not alias.Alias:
             return None
-        owners = [(state_place(state), state.owner()) for state in self.trace.state_inputs.values()]
+        captured = [t for ref, _ in self.trace.captured.values() if (t := ref()) is not None]
+        bound = {id(s.owner()) for s in self.trace.state_inputs.values() if s.at is not None}
+        owners = [(self._place(t), t) for t in captured if id(t) not in bound]
+        owners += [(state_place(state), state.owner()) for state in self.trace.state_inputs.values()]
+        shares = False
         for place, t in [*enumerate(self.tensors), *owners]:
             own: Any = ()
             hist = None
@@ -397,13 +404,17 @@ class TracedCall:
                 own, hist = t._st.chain, t._st.hist
             elif t is not a.store:
                 continue
-            if a.chain[: len(own)] != own or (tracked and hist is not a.hist):
-                raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
-            chain = a.chain[len(own) :]
-            numbers = [self.trace.numbers.get(id(array)) for _, params in chain for array in arrays_in(params)]
-            if not self.trace.fixed.issuperset(numbers):
-                raise Unusable("a view of a tensor of outside, at a place that depends on values, is returned: clone() it")
-            return Result(None, same=place, chain=chain, tracked=tracked)
+            shares = True
+            if starts_with(a.chain, own) and (not tracked or hist is a.hist):
+                chain = a.chain[len(own) :]
+                numbers = [self.trace.numbers.get(id(array)) for _, params in chain for array in arrays_in(params)]
+                if not self.trace.fixed.issuperset(numbers):
+                    raise Unusable(
+                        "a view of a tensor of outside, at a place that depends on values, is returned: clone() it"
+                    )
+                return Result(None, same=place, chain=chain, tracked=tracked)
+        if shares:
+            raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
         return None
 
     def _flags(self) -> None:
@@ -515,6 +526,7 @@ class TracedCall:
             elif is_view:
                 views.append((r.block, leaf._s + 0, Input("result", i, self._number(leaf._d).number)))
                 own |= {leaf._s + 0} if r.retains else set()
+        self._nest(leaves, floor)
         for group in levels_of(self.outputs, floor):
             found = TracedBackward(self.trace, self.outputs, group, by_slot, floor, own)
             if any([i.kind == "late" for i in found.inputs]):
@@ -524,6 +536,21 @@ class TracedCall:
             by_slot |= {o.slot: Input("output", k, o.number) for k, o in zip(group, known, strict=True)}
             blocks = {o.at for o in known if o.kind == "block"}
             by_slot |= {slot: view for block, slot, view in views if block in blocks}
+
+    def _nest(self, leaves: list[Any], floor: int) -> None:
+        """Which results are views of other results: they are differentiated by these."""
+        found = in_order([(i, r) for i, r in enumerate(self.results) if r.tracked and r.chain and r.duplicate_of is None])
+        chains = {i: r.chain for i, r in found}
+        for i, r in found:
+            if is_used_up(leaves[i]._s, floor):
+                continue
+            below = slots_below(leaves[i]._s, reach([leaves[i]._s], current_tape(), floor)[0])
+            for j, other in found:
+                at = len(chains[j])
+                same = other.same is r.same or (type(r.same) is int and other.same == r.same)  # not `==` of references
+                alike = same and other.block == r.block and starts_with(chains[i], chains[j])
+                if alike and at < len(chains[i]) and leaves[j]._s in below:
+                    r.parent, r.chain = j, chains[i][at:]
 
     def _ends(self, before: list[Any]) -> dict[int, Input]:
         """The tensors of outside with a history, by slot."""
@@ -592,6 +619,16 @@ def is_used_up(slot: int, floor: int) -> bool:
     except RuntimeError:
         return True
     return False
+
+
+def starts_with(chain: alias.Chain, first: alias.Chain) -> bool:
+    """Whether view operations begin with others: these very ones, since their parameters may be arrays."""
+    return len(first) <= len(chain) and all([x is y for x, y in zip(chain, first, strict=False)])
+
+
+def in_order(results: list[tuple[int, Result]]) -> list[tuple[int, Result]]:
+    """Results with their positions; a view comes after what it is a view of."""
+    return sorted(results, key=lambda item: item[1].depth)
 
 
 def living(refs: list[Any]) -> list[Any]:

@@ -8,12 +8,13 @@ tensors (then its operations are recorded like any others), or inside the trace 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.op import FlatIndex, Op
 
 Meta = tuple[tuple[int, ...], Any]  # shape and dtype
+NONE: Mapping[int, int] = {}
 
 
 class Ref(NamedTuple):
@@ -77,16 +78,20 @@ class Program:
         self.metas.append((shape, dtype))
         return len(self.metas) - 1
 
-    def needed(self, results: Iterable[Any], given: frozenset[int] = frozenset()) -> tuple[list[Instruction], set[int]]:
+    def needed(
+        self, results: Iterable[Any], given: frozenset[int] = frozenset(), with_these: Mapping[int, int] = NONE
+    ) -> tuple[list[Instruction], set[int]]:
         """The instructions that the results depend on, in order, and the numbers of all values that these read.
 
         Values that are given need no instruction; where one makes others besides, it makes a value without use for them.
+        `with_these`: older values that are needed where others are, by number.
         """
         need = {v.number for v in results if type(v) is Ref}
         code = []
         for instruction in reversed(self.code):
             if need.isdisjoint(set(instruction.results) - given):
                 continue
+            need.update([with_these[n] for n in instruction.results if n in with_these])
             need.update(references(instruction.operands), references(instruction.params))
             if not given.isdisjoint(instruction.results):
                 numbers = [self.value(*self.metas[n]) if n in given else n for n in instruction.results]
@@ -95,11 +100,13 @@ class Program:
         code.reverse()
         return code, need
 
-    def pruned(self, results: Sequence[Any], given: frozenset[int] = frozenset()) -> Program:
+    def pruned(
+        self, results: Sequence[Any], given: frozenset[int] = frozenset(), with_these: Mapping[int, int] = NONE
+    ) -> Program:
         """The program of some results alone: without what they do not depend on, or what the given values depend on."""
         new = Program()
         new.metas, new.results, new.arguments = self.metas, list(results), self.arguments
-        new.code, need = self.needed(results, given)
+        new.code, need = self.needed(results, given, with_these)
         new.inputs = [s for s in self.inputs if s.number in need]
         new.constants = {n: a for n, a in self.constants.items() if n in need}
         return new

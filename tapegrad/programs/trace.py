@@ -84,6 +84,8 @@ class Trace:
         views: tensors from outside that share memory, with the block, the view operations that lead to them, and whether
             they require grad.
         captured: tensors from outside whose values were read: (reference, number of the value), by id.
+        first_values: the number of the first value that a slot was seen with, by slot.
+        versions: of a value that a tensor was given without a change of its history, that first value of its slot.
         note: told of each tensor whose state is about to be read or changed, before that happens.
         call_floor: slots of what was recorded before the traced call are below it; 0 in the body of a loop or branch.
         had_pass: whether a backward pass has run.
@@ -116,6 +118,8 @@ class Trace:
         self.captured: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.note: Callable[[Any], None] = nothing_noted if outer is None else outer.note
         self.call_floor = 0
+        self.first_values: dict[int, int] = {}
+        self.versions: dict[int, int] = {}
         self.had_pass = False
         self.groups_made: list[Any] = []
         self._settings: dict[tuple[int, Any], Any] = {}
@@ -208,7 +212,16 @@ class Trace:
         """The number of a tensor's value; -1 if the trace had to abort."""
         if type(t._st) is alias.Alias:
             alias.sync_only(t)
-        return self.number_of(t, t._d)
+        number = self.number_of(t, t._d)
+        if t._s:
+            self.seen(t._s, number)
+        return number
+
+    def seen(self, slot: int, number: int) -> None:
+        """A tensor of a slot has a value."""
+        first = self.first_values.setdefault(slot + 0, number)  # an equal int: the same would keep the slot's entry
+        if first != number:
+            self.versions[number] = first
 
     def number_of(self, t: Any, array: Any) -> int:
         """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to abort."""
@@ -270,6 +283,8 @@ class Trace:
                 n = self.number_of(t, a)
                 if n < 0:
                     return
+                if isinstance(t, Box) and t._s:
+                    self.seen(t._s, n)
                 operands.append(Ref(n))
             else:
                 operands.append(a)
