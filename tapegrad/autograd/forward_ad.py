@@ -19,7 +19,7 @@ from ..core import alias
 from ..core.level import LEVEL, level_of
 from ..core.modes import GradMode
 from ..core.op import TABLE, Op
-from ..core.record import Box, TensorState
+from ..core.record import Box, TensorState, functional
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..dtypes import is_inexact
@@ -116,8 +116,11 @@ class DualLevel(Dual):
             store.promoted = primal, hist
             around.blocks.append(weakref.ref(store))
             return
-        store.unshare()
-        store.root[...] = primal._d
+        if functional(store.root):
+            store.replace((), primal._d)
+        else:
+            store.unshare()
+            store.root[...] = primal._d
         if hist.slot >= 0:
             hist.slot = primal._s
             hist.slot_hooks = alias.union(hist.slot_hooks, root._st.slot_hooks)

@@ -65,7 +65,7 @@ def tangents_of(
     none = [None] * len(outs)
     if op.kind == "constant" or not any(t is not None for t in tangents):
         return none
-    if op.kind == "elementwise":
+    if op.kind == "elementwise" and op.jvp is None:
         return [elementwise_tangent(op, args, tangents, outs[0], params)]
     if op.kind == "linear":
         filled = [

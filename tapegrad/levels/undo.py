@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import alias
 from ..core.level import LEVEL
+from ..core.record import functional
 
 
 def remember(key: Any, undo: Callable[[], None]) -> None:
@@ -68,10 +69,11 @@ class Block:
     """What a memory block held; called, it does so again. The memory is held, not the store: whether that dies matters."""
 
     def __init__(self, store: weakref.ref[Any], root: Any) -> None:
-        self.store, self.root, self.values = store, root, root.copy(order="K")
+        self.store, self.root = store, root
+        self.values = root if functional(root) else root.copy(order="K")
 
     def __call__(self) -> None:
-        if self.root.flags.writeable:
+        if self.values is not self.root and self.root.flags.writeable:
             self.root[...] = self.values
         store = self.store()
         if store is not None and store.root is not self.root:  # the old memory was left to the tape
