@@ -680,6 +680,10 @@ def test_the_law_finds_leaks():
         assert quietly(leaking, [X], [X * 2]) is not None
 
 
+def half_power(x):
+    return tg.where(x > 0, x * x.sqrt(), 0.0).sum()
+
+
 def test_results_of_programs():
     """What a program would take from the tracing call: the place of a view, the value of full, a flag."""
     pytest.importorskip("jax")
@@ -690,9 +694,10 @@ def test_results_of_programs():
         (lambda t: t * (2 if np.allclose(t, 2.0) else 3), [tg.tensor(k) for k in (2.0, 2.0, 3.0)]),
         (lambda t: func.jvp(lambda x: tg.where(x > 0, x.sqrt(), 0.0), (t,), (tg.ones(2),)), [tg.ones(2), tg.zeros(2)]),
         (
-            lambda t: func.hessian(lambda x: tg.where(x > 0, x * x.sqrt(), 0.0).sum())(t),
+            lambda t: func.hessian(half_power)(t),
             [tg.ones(2), -tg.ones(2), tg.zeros(2)],
         ),
+        (lambda t: func.jet(func.grad(half_power), (t,), ([tg.ones(2), tg.ones(2)],)), [tg.ones(2), -tg.ones(2)]),
         (lambda t: forward_mode(t)[2], [tg.ones(2), 2 * tg.ones(2)]),
     ):
         compiled = tg.compile(function)

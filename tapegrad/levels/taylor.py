@@ -155,7 +155,7 @@ class SeriesNamespace:
         active = [type(a) is Series and rule is not None for a, rule in zip(args, rules, strict=True)]
         if op.kind == "constant" or not any(active):
             return out
-        if op.kind == "elementwise" and op.name != "mul":
+        if op.kind == "elementwise" and op.name not in ("mul", "strong_mul"):
             result = Series(self, [out])
             result.gen = self.integrated(op, args, active, result, params)
         elif op.kind == "linear":
@@ -183,6 +183,8 @@ class SeriesNamespace:
         a, b = args
 
         def product(u: Any, v: Any) -> Any:
+            if op.name == "strong_mul":
+                return u * self.call(TABLE["felt_or_zero"], [v, a.c[0] if type(a) is Series else a], ())
             return u * v if op.name == "mul" else self.call(op, [u, v], params)
 
         def gen(k: int) -> Coefficient:
