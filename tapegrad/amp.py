@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from . import dtypes
 from .core.modes import no_grad
+from .core.record import running_trace
 from .core.warning import warn
-from .functions import casting
+from .functions import casting, create
+from .functions.elementwise import where
+from .functions.joining import stack
 from .tensor.tensor import Tensor
 
 __all__ = [
@@ -199,11 +201,12 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._enabled, self._scale, self._growth_factor = enabled, float(init_scale), growth_factor
+        self._enabled, self._growth_factor = enabled, growth_factor
         self._backoff_factor, self._growth_interval = backoff_factor, growth_interval
-        self._growth_tracker = 0
+        # tensors, so that a compiled program reads and writes them
+        self._scale, self._growth_tracker = create.tensor(float(init_scale), dtype=dtypes.float64), create.tensor(0)
         self._scaled = False
-        self._found: dict[int, bool] = {}  # by id of an optimiser: whether its gradients contained inf or nan
+        self._found: dict[int, Any] = {}  # by id of an optimiser: a tensor, whether its gradients contained inf or nan
         self._stepped: set[int] = set()
 
     def is_enabled(self) -> bool:
@@ -220,7 +223,7 @@ class GradScaler:
             return outputs
         self._scaled = True
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * self._scale.to(outputs.dtype)
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, list | tuple) else scaled
@@ -254,7 +257,8 @@ class GradScaler:
         with no_grad():
             for g in gradients:
                 g.mul_(1 / self._scale)
-        self._found[key] = not all(bool(g.isfinite().all()) for g in gradients)
+            finite = [g.isfinite().all() for g in gradients]
+            self._found[key] = stack(finite).all().logical_not() if finite else create.tensor(False)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Call optimizer.step(*args, **kwargs) on the unscaled gradients; skip it if they contain inf or nan.
@@ -272,7 +276,11 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if key not in self._found:
             self.unscale_(optimizer)
-        result = None if self._found[key] else optimizer.step(*args, **kwargs)
+        found, step_unless = self._found[key], getattr(optimizer, "_step_unless", None)
+        if running_trace() is not None and step_unless is not None and not args and not kwargs and step_unless(found):
+            result = None
+        else:
+            result = None if found else optimizer.step(*args, **kwargs)
         self._stepped.add(key)
         return result
 
@@ -282,21 +290,23 @@ class GradScaler:
             return
         self._check_scaled("update")
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale.fill_(new_scale)
         elif not self._found:
             raise AssertionError("No inf checks were recorded prior to update.")
-        elif any(self._found.values()):
-            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                grown = self._scale * self._growth_factor
-                self._scale, self._growth_tracker = grown if math.isfinite(grown) else self._scale, 0
-        self._found, self._stepped = {}, set()
+            found = stack(list(self._found.values())).any()
+            count = self._growth_tracker + 1
+            grows = count == self._growth_interval
+            grown = self._scale * self._growth_factor
+            larger = where(grows & grown.isfinite(), grown, self._scale)
+            self._scale.copy_(where(found, self._scale * self._backoff_factor, larger))
+            self._growth_tracker.copy_(where(found | grows, 0, count))
+        self._found.clear()
+        self._stepped.clear()
 
     def get_scale(self) -> float:
         """The scale; 1.0 if disabled."""
-        return self._scale if self._enabled else 1.0
+        return self._scale.item() if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
         """Factor of the scale after growth_interval steps without inf or nan."""
@@ -327,8 +337,8 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+            "scale": self._scale.item(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker.item(),
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -343,7 +353,8 @@ class GradScaler:
             raise RuntimeError(
                 "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
             )
-        self._scale, self._growth_tracker = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
+        self._scale.fill_(float(state_dict["scale"]))
+        self._growth_tracker.fill_(int(state_dict["_growth_tracker"]))
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
 

@@ -25,11 +25,13 @@ import jax
 import numpy as np
 
 import tapegrad as tg
-from tapegrad import nn
+from tapegrad import nn, optim
 from tapegrad.core import alias
-from tapegrad.core.record import peek_data
+from tapegrad.core.record import box, peek_data
+from tapegrad.dtypes import HALF
 from tapegrad.jit import lower
 from tapegrad.jit.compiled import Compiled
+from tapegrad.programs.subprogram import on_tensors
 
 TOLERANCE = {4: 1e-4, 8: 1e-8}  # by the bytes of a real number; of the largest value of an array, or of 1
 MOST_SOURCES, MOST_RESULTS = 8, 3  # that are differentiated
@@ -122,6 +124,7 @@ class Picture:
             self._look(value.state_dict(), path)
             return
         ours = type(value).__module__.startswith("tapegrad") and not isinstance(value, nn.Module)
+        ours = ours or isinstance(value, optim.Optimizer)
         for name, item in getattr(value, "__dict__", {}).items():
             if ours and name.startswith("_"):  # of an optimizer or scheduler
                 continue
@@ -227,6 +230,10 @@ class Interpreted(lower.Executable):
 
 def on_numpy(instruction, operands, params):
     op = instruction.op
+    if op.wide and any(getattr(a, "dtype", None) in HALF for a in operands):  # which tensors compute in 32 bits
+        with tg.no_grad():
+            found = on_tensors(instruction, [box(a, 0) if isinstance(a, np.ndarray) else a for a in operands], params)
+        return tuple([t._d for t in found]) if op.outputs > 1 else found._d
     return op.forward(*([operands] if op.arity < 0 else operands), *params)
 
 

@@ -1176,6 +1176,23 @@ def cyclic_momentum(wrap):
     return run, [model, optimizer]
 
 
+@program(tg.float64, steps=8, traces=3)
+def gradient_scaler(wrap):
+    w = tg.randn(3, requires_grad=True)
+    optimizer, scaler = optim.SGD([w], lr=0.1, momentum=0.5), tg.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+
+    @wrap
+    def step(x):
+        optimizer.zero_grad()
+        loss = (w * x).square().sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach().clamp(max=1e3)
+
+    return lambda i: (step(tg.randn(3) * (1e300 if i == 4 else 1)), scaler.get_scale()), [w, optimizer]
+
+
 @program(tg.float64, steps=6, traces=2)
 def hooks(wrap):
     """Hooks on tensors, parameters, modules, gradients and the optimizer, which compute and keep nothing."""
@@ -1329,23 +1346,6 @@ def hooks_that_keep(wrap):
         return loss.detach()
 
     return lambda i: step(tg.randn(3)), [w, seen]
-
-
-@falls_back
-def gradient_scaler(wrap):
-    w = tg.randn(3, requires_grad=True)
-    optimizer, scaler = optim.SGD([w], lr=0.1), tg.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
-
-    @wrap
-    def step(x):
-        optimizer.zero_grad()
-        loss = (w * x).square().sum()
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        return loss.detach()
-
-    return lambda i: step(tg.randn(3)), [w, scaler.state_dict()]
 
 
 @falls_back

@@ -368,7 +368,7 @@ class Compiled(Generic[P, R]):
         elif call.trace.aborted is not None:
             self._fall_back(specialization, *call.trace.aborted)
         elif call.reason is not None:
-            specialization.failures += 1
+            specialization.failures += call.trace.unfit is None  # else the next call may do
             again = call.changed is not None and call.changed == specialization.changed  # it will always do so
             specialization.changed = call.changed
             specialization.why = f"no program could be made of the call before: {call.reason}"

@@ -187,6 +187,8 @@ class TracedCall:
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
+        if self.trace.unfit is not None:
+            raise Unusable(self.trace.unfit)
         self.alive = self.outside.alive()
         for t, was, _ in self.alive:
             g = None if was.grad is None else was.grad()

@@ -21,15 +21,16 @@ import numpy as np
 
 from .. import dtypes
 from ..core import alias, inplace
-from ..core.modes import enable_grad, set_grad_enabled
+from ..core.modes import enable_grad, no_grad, set_grad_enabled
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.warning import warn
 from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
+from ..functions.elementwise import where
 from ..functions.inplace import check_writable, count_write
 from ..nn.module import typename
-from ..programs.tracing import suspended, touches
+from ..programs.tracing import holds_now, suspended, touches, unfit
 from ..tensor.access import raw
 from ..tensor.graph import RemovableHandle, hook_into
 from ..tensor.tensor import Tensor
@@ -268,6 +269,30 @@ class Optimizer:
                     for p in ready:
                         count_write(p)
         return loss
+
+    def _step_unless(self, skipped: Any) -> bool:
+        """A step in a traced program that changes nothing where `skipped` holds; False if the optimizer cannot do that."""
+        hooks = (
+            *_global_optimizer_pre_hooks,
+            *_global_optimizer_post_hooks,
+            *self._hooks("step_pre"),
+            *self._hooks("step_post"),
+        )
+        if type(self).step is not Optimizer.step or hooks or self.defaults.get("differentiable"):
+            return False
+        if holds_now(skipped, "a step of an optimizer is skipped"):
+            return True
+        params = [p for group in self.param_groups for p in group["params"] if gradient_of(p) is not None]
+        tables = [self.state.get(p, {}).copy() for p in params]
+        tensors = [t for p, table in zip(params, tables, strict=True) for t in (p, *table.values())]
+        with no_grad():
+            before = [t.clone() for t in tensors]
+            self.step()
+            if any(self.state.get(p, {}).keys() != table.keys() for p, table in zip(params, tables, strict=True)):
+                unfit("the first step of an optimizer, which may be skipped at a later call")
+            for t, old in zip(tensors, before, strict=True):
+                t.copy_(where(skipped, old, t))
+        return True
 
     def start(self, group: Group) -> dict[str, Any]:
         """The initial state of a parameter: for each name the fill value."""

@@ -99,6 +99,7 @@ class Trace:
         again: while a checkpointed function runs again, the draws that it used before.
         outer: the trace around that of a loop's or branch's body; see `subprogram`.
         strict: raise instead of aborting.
+        unfit: why no program can be made of this call, though of another one, perhaps; None.
         in_parts: whether it ended at what calls functions that can be compiled: see `tracing.part`.
     """
 
@@ -132,6 +133,7 @@ class Trace:
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
+        self.unfit: str | None = None
         self.in_parts = False
         self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
         self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id

@@ -97,6 +97,21 @@ def stops(what: str) -> None:
         trace.abort(what)
 
 
+def holds_now(t: Any, why: str) -> bool:
+    """Whether a condition holds in the call that is traced; if so, no program is made of this call, but of a later one."""
+    record.known(t)
+    found = bool(t._d)
+    if found:
+        unfit(why)
+    return found
+
+
+def unfit(why: str) -> None:
+    """To be called where this call does what a program cannot do, and others will not."""
+    if (trace := running_trace()) is not None:
+        trace.unfit = why
+
+
 def part(function: Any) -> Any:
     """A function that what looks at values, such as a line search, is about to call: compiled, if that is asked for.
 
