@@ -5,13 +5,16 @@ two traces differ. A trace may stop instead.
 """
 
 import array
+import ast
 import copy
 import io
 import json
 import math
 import operator
+import pathlib
 import pickle
 import random
+import re
 import warnings
 
 import numpy as np
@@ -684,24 +687,84 @@ def half_power(x):
     return tg.where(x > 0, x * x.sqrt(), 0.0).sum()
 
 
+def derivatives(x):
+    """Of what has no derivative at 0; and what a view shows after a dual level."""
+    one = tg.ones(2)
+    root = func.jvp(lambda x: tg.where(x > 0, x.sqrt(), 0.0), (x,), (one,))
+    return root, func.hessian(half_power)(x), func.jet(func.grad(half_power), (x,), ([one, one],)), forward_mode(x)[2]
+
+
 def test_results_of_programs():
-    """What a program would take from the tracing call: the place of a view, the value of full, a flag."""
+    """What a program would take from the tracing call: the place of a view, a number, a flag, that all is finite."""
     pytest.importorskip("jax")
     rows = tg.arange(6.0).reshape(3, 2)
     for function, arguments in (
         (lambda i: rows[i], [tg.tensor(k) for k in (0, 0, 2)]),
-        (lambda t: tg.full((2,), t), [tg.tensor(k) for k in (2.0, 2.0, 3.0)]),
-        (lambda t: t * (2 if np.allclose(t, 2.0) else 3), [tg.tensor(k) for k in (2.0, 2.0, 3.0)]),
-        (lambda t: func.jvp(lambda x: tg.where(x > 0, x.sqrt(), 0.0), (t,), (tg.ones(2),)), [tg.ones(2), tg.zeros(2)]),
-        (
-            lambda t: func.hessian(half_power)(t),
-            [tg.ones(2), -tg.ones(2), tg.zeros(2)],
-        ),
-        (lambda t: func.jet(func.grad(half_power), (t,), ([tg.ones(2), tg.ones(2)],)), [tg.ones(2), -tg.ones(2)]),
-        (lambda t: forward_mode(t)[2], [tg.ones(2), 2 * tg.ones(2)]),
+        (lambda t: t * (2 if np.allclose(t, 2.0) else 3), [tg.tensor(k) for k in (2.0, 3.0)]),
+        (lambda t: (tg.full((2,), t), derivatives(t.expand(2))), [tg.tensor(k) for k in (1.0, -1.0)]),
     ):
         compiled = tg.compile(function)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for given in arguments:
-                tg.testing.assert_close(compiled(given), function(given), rtol=1e-6, atol=1e-7)
+                for got, wanted in zip(flat(compiled(given)), flat(function(given)), strict=True):
+                    tg.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-6)
+
+
+# Rooms that stand for the machine: they run operations, or (optim) update arrays where no trace runs.
+MACHINE = {"core", "floats", "levels", "programs", "kernels", "table", "jit", "optim", "testing", "compat"}
+FORM = {  # what is asked of an array and does not depend on its values
+    "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags", "real", "level", "copy", "reshape",
+    "__dlpack__", "__dlpack_device__",
+}  # fmt: skip
+USED = re.compile(r"(\._d\b|\b(raw|bottom|peek_data)\([^()]*\))(?!\.(shape|dtype|ndim|size)\b)")  # more than its form
+PASSED_ON = (ast.IfExp, ast.List, ast.ListComp, ast.GeneratorExp, ast.Starred)
+READERS = {"bool", "int", "float", "complex", "host", "list", "sorted", "any", "all", "min", "max", "sum"}
+
+
+def is_array_of_tensor(node):
+    """Whether an expression is a tensor's array, taken past `programs.tracing`."""
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") in ("raw", "bottom", "peek_data")
+    return isinstance(node, ast.Attribute) and node.attr == "_d" and isinstance(node.ctx, ast.Load)
+
+
+def looks_at_values(node, parent):
+    """Whether what is done with a tensor's array depends on its values."""
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in FORM
+    if isinstance(parent, ast.Compare):
+        return not all(isinstance(o, ast.Is | ast.IsNot) for o in parent.ops)
+    if isinstance(parent, ast.Call) and parent.func is not node:
+        of_numpy = isinstance(parent.func, ast.Attribute) and getattr(parent.func.value, "id", "") == "np"
+        return getattr(parent.func, "id", "") in READERS or (of_numpy and parent.func.attr != "may_share_memory")
+    return isinstance(parent, ast.BinOp | ast.UnaryOp | ast.BoolOp) or (
+        isinstance(parent, ast.Subscript) and parent.value is node
+    )
+
+
+def reads(text):
+    """Lines of a module where code looks at the values of a tensor's array."""
+    inside = {}  # what parts of lists and conditional expressions are in
+    for parent in ast.walk(ast.parse(text)):
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, PASSED_ON):
+                inside[node] = parent
+            elif is_array_of_tensor(node):
+                outer, around = node, parent
+                while around in inside:
+                    outer, around = around, inside[around]
+                if looks_at_values(outer, around):
+                    yield node.lineno
+
+
+def test_code_looks_at_the_form_of_arrays_alone():
+    root = pathlib.Path(tg.__file__).parent
+    paths = [p for p in root.rglob("*.py") if p.relative_to(root).parts[0].removesuffix(".py") not in MACHINE]
+    texts = {p: p.read_text() for p in paths if "_dropins" not in p.parts}
+    found = [(p, n) for p, text in texts.items() if USED.search(text) for n in reads(text)]
+    assert not found, "use programs.tracing.leaving, examined or unless_traced"
+    for text in ("np.sin(t._d)", "t._d.any()", "raw(t)[0]", "t._d > 1", "bool(raw(t))", "np.stack([t._d for t in ts])"):
+        assert list(reads(text)) == [1]
+    for text in ("t._d.shape", "t._d is x", "call(t._d)", "t._d.flags.owndata", "type(t._d)"):
+        assert not list(reads(text))

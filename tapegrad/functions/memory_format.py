@@ -10,6 +10,7 @@ import numpy as np
 from ..core.alias import has_level
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name
+from .operands import form_of
 
 RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
@@ -79,7 +80,7 @@ def with_format(t: Any, memory_format: Any) -> Any:
     if rank is None or type(t._d) is not np.ndarray or has_level(t):
         return t
     check_rank(t._d.shape, rank, memory_format)
-    return t if np.moveaxis(t._d, 1, -1).flags.c_contiguous else in_channels_last(t)
+    return t if np.moveaxis(form_of(t._d), 1, -1).flags.c_contiguous else in_channels_last(t)
 
 
 def in_format_of(result: Any, node: str, *inputs: Any) -> Any:

@@ -33,7 +33,7 @@ from .reductions import REDUCTIONS, SCANS
 
 
 def _float_power(x: Any, y: Any) -> Any:
-    x, y = (_to(v, np.result_type(raw(v), np.float64)) for v in _tensors((x, y)))
+    x, y = (_to(v, np.result_type(raw(v).dtype, np.float64)) for v in _tensors((x, y)))
     return elementwise.pow(x, y)
 
 

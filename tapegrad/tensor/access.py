@@ -101,7 +101,7 @@ def overwrite(t: Any, source: Any) -> Any:
     recorded = is_recording() and (t._s != 0 or source._s != 0)
     dst = writes.target(t)
     if dst is None:
-        t._d = np.array(source._d, order="K")
+        t._d = source._d.copy(order="K")
     else:
         dst[...] = source._d
     if recorded:

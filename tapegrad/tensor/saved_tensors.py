@@ -12,6 +12,7 @@ from ..core.entry import NUMBER, Entry, answer_of, inputs_of, is_released, saved
 from ..core.leaves import leaf_of
 from ..core.op import PACKED
 from ..core.tape import Tape, find
+from ..programs.tracing import examined
 
 Hook = Callable[[Any], Any]
 
@@ -23,7 +24,7 @@ def packed(array: Any, slot: int, pack_hook: Hook, unpack_hook: Hook) -> saved.P
         given = record.new(record.Parameter)
         given._d, given._s, given._st = array, slot, None
     value = saved.unrecorded(pack_hook, given)
-    if slot_of(given) != slot or (given._d is not array and given._d.tobytes() != array.tobytes()):
+    if slot_of(given) != slot or (given._d is not array and examined(given).tobytes() != array.tobytes()):
         raise errors.packed_in_place()
     return saved.Packed(array, value, unpack_hook)
 

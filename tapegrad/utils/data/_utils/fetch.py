@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core.record import running_trace, wrap
-from ....tensor.access import raw
+from ....programs.tracing import leaving
 from ....tensor.tensor import Tensor
 from ..dataset import Subset, TensorDataset, items_of
 from . import collate
@@ -27,7 +27,7 @@ def gathered(dataset: Any, indices: Any) -> list[Any] | None:
         return None
     rows = np.array(indices)
     try:
-        return [wrap(raw(t).take(rows, 0)) for t in dataset.tensors]
+        return [wrap(leaving(t, "items of a dataset").take(rows, 0)) for t in dataset.tensors]
     except IndexError:
         return None  # indexing single samples raises the right error
 
