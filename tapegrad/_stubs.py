@@ -224,8 +224,9 @@ def public_page() -> str:
             continue
         if isinstance(value, type):
             classes.append(f"from {value_module(value)} import {value.__name__} as {name}\n")
-        elif isinstance(value, types.FunctionType) and value.__module__.startswith(WITH_TYPES):
-            classes.append(f"from .{value.__module__.removeprefix('tapegrad.')} import {value.__name__} as {name}\n")
+        elif isinstance(value, types.FunctionType) and inspect.unwrap(value).__module__.startswith(WITH_TYPES):
+            home = inspect.unwrap(value).__module__.removeprefix("tapegrad.")
+            classes.append(f"from .{home} import {value.__name__} as {name}\n")
         elif isinstance(value, types.FunctionType):
             functions.append(define(name, value, "", False))
         else:
