@@ -1774,7 +1774,7 @@ def test_attributes_and_globals_that_are_bound_anew():
     assert list(net.state_dict()) == ["mean", "linear.weight", "linear.bias"]
 
 
-def test_an_attribute_with_a_history_is_not_state_of_a_program():
+def test_an_attribute_with_a_history_is_state_of_a_program():
     class Net(tg.nn.Module):
         def __init__(self):
             super().__init__()
@@ -1785,10 +1785,9 @@ def test_an_attribute_with_a_history_is_not_state_of_a_program():
             return self.h.sum()
 
     plain, net = Net(), Net()
-    compiled = tg.compile(net)
-    with pytest.warns(UserWarning, match="stores a tensor with a history"):
-        for _ in range(4):
-            assert_same(compiled(tg.ones(2)), plain(tg.ones(2)))
+    compiled = tg.compile(net, fullgraph=True)
+    for _ in range(5):
+        assert_same(compiled(tg.ones(2)), plain(tg.ones(2)))
     plain.h.sum().backward()
     net.h.sum().backward()
     assert_same(net.w.grad, plain.w.grad)
@@ -2231,6 +2230,59 @@ def test_updates_by_hand_through_data_compile(kind):
         for i in range(5):
             step(X * i)
         return w
+
+    assert_same(trained(functools.partial(tg.compile, fullgraph=True)), trained(lambda f: f))
+
+
+@pytest.mark.parametrize("kind", range(6))
+def test_recurrent_states_that_a_function_keeps_are_state_of_its_program(kind):
+    def trained(wrap):
+        tg.manual_seed(0)
+        cell, head, keep, table = nn.LSTMCell(2, 3), nn.Linear(3, 1), Config(), {"s": (tg.zeros(1, 3), tg.zeros(1, 3))}
+        optimizer = optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+        h, c = tg.zeros(1, 3), tg.zeros(1, 3)
+        keep.s, keep.h = {0: (h, c), 1: {"h": h, "c": c}, 2: [h, c]}.get(kind), tg.zeros(1, 3)
+
+        def of_two_variables(x):
+            nonlocal h, c
+            h, c = h.detach(), c.detach()
+            h, c = cell(x, (h, c))
+            loss = head(h).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        def of_a_place(x):
+            if kind == 0:
+                h, c = keep.s
+            elif kind == 1:
+                h, c = keep.s["h"], keep.s["c"]
+            elif kind == 2:
+                h, c = [t.detach() for t in keep.s]
+            elif kind == 3:
+                h, c = keep.h.detach(), tg.ones(1, 3)
+            else:
+                h, c = table["s"]
+            h, c = cell(x, (h, c))
+            loss = head(h).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if kind == 0:
+                keep.s = h.detach(), c.detach()
+            elif kind == 1:
+                keep.s = {"h": h.detach(), "c": c.detach()}
+            elif kind == 2:
+                keep.s = [h, c]
+            elif kind == 3:
+                keep.h = h
+            elif kind == 4:
+                table["s"] = h.detach(), c.detach()
+            return loss
+
+        step = wrap(of_two_variables if kind == 5 else of_a_place)
+        return [step(tg.rand(1, 2)) for _ in range(6)], h, c, list(head.parameters())
 
     assert_same(trained(functools.partial(tg.compile, fullgraph=True)), trained(lambda f: f))
 

@@ -20,13 +20,11 @@ from compile_worlds import interpreted, worlds
 
 grad = tg.autograd.grad
 SCRIPTS = {}
-REBOUND = "a list of tensors that replaces another makes the call eager"
 
 
-def script(*lacking, steps=5):
+def script(steps=5):
     def register(function):
-        marks = [pytest.mark.xfail(strict=True, reason=why) for why in lacking]
-        SCRIPTS[function.__name__] = function, steps, marks
+        SCRIPTS[function.__name__] = function, steps
         return function
 
     return register
@@ -595,7 +593,7 @@ def trainer_class(wrap):
     return lambda i: trainer.fit({"x": data(i, 4, 3), "y": data(i, 4, 1), "name": "train"}), {"trainer": trainer}
 
 
-@script(REBOUND)
+@script()
 def truncated_bptt(wrap):
     class Model(nn.Module):
         def __init__(self):
@@ -661,9 +659,9 @@ def mixed_precision_with_scaler(wrap):
 
 
 @pytest.mark.parametrize("on_xla", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["interpreted", "xla"])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, (_, _, marks) in SCRIPTS.items()])
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_script_compiles_and_leaves_the_same_world(name, on_xla):
-    function, steps, _ = SCRIPTS[name]
+    function, steps = SCRIPTS[name]
 
     def build(wrap):
         step, kept = function(wrap)

@@ -91,7 +91,7 @@ class CompiledProgram:
         tracked = [i for i, t in enumerate(call.tensors) if isinstance(t, Box) and call.outside.before(t).slot]
         before = [(i, call.outside.before(call.tensors[i])) for i in tracked]
         self.argument_hooks = [(i, (was.hooks, was.retains)) for i, was in before if trace.had_pass]
-        self.guards = Guards(call.reachable.places)
+        self.guards = Guards([*call.reachable.places, *call.containers.structures])
         self.of_modules = Guards(call.reachable.of_modules)
         self.guards.watch(call.reachable.owners())
         self.asks = call.reachable.asks

@@ -18,7 +18,7 @@ from ..func import tree
 from ..nn.module import Module
 from .boundary import Unusable
 from .guards import DEPTH, ReachableState
-from .places import LENGTH, Attributes, Cell, Keys, Place, Present, held
+from .places import LENGTH, Attributes, Cell, Computed, Keys, Place, Present, Within, held, identity
 from .uses import (
     ADD,
     COUNT,
@@ -36,6 +36,7 @@ from .uses import (
 
 SEQUENCES = (list, deque)
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+NESTED = (list, tuple, dict)
 KNOWN = (*SEQUENCES, *MAPPINGS)  # containers whose methods are Python's: no subclasses
 Path = tuple[Any, ...]
 
@@ -55,7 +56,7 @@ class Effect:
 
     def signature(self) -> tuple[Any, ...]:
         """Equal for equal effects of two traces of a function."""
-        return type(self), self.at if type(self.at) is int else id(self.at), self.key
+        return type(self), self.at if type(self.at) is int else identity(self.at), self.key
 
     def apply(self, container: Any, values: list[Any]) -> None:
         raise NotImplementedError
@@ -317,6 +318,8 @@ class Containers:
         added: how often numbers that have left tensors are added to something, by their ids.
         only_written: ids of containers, and (id of a namespace, name), that the function is found to write only.
         guards: values of items and attributes that are to be the same at each call, by (position in `objects`, key).
+        moved: tensors of nested ones that were replaced, and the place where the next call finds the one in their stead.
+        structures: guards of the structure of nested tensors that were replaced.
     """
 
     def __init__(self, function: Any, reachable: ReachableState, roots: Any, written: dict[int, Uses], first: int) -> None:
@@ -328,6 +331,8 @@ class Containers:
         self.known = {id(c) for c in self.objects} | {id(c) for c, _ in self.outside}
         self.guards = {(i, key): value_at(c, key) for i, c in enumerate(self.objects) for key in fields_outside(c)}
         self.pattern = pattern_of(self.objects)
+        self.moved: list[tuple[Any, tuple[Any, Any]]] = []
+        self.structures: list[Place] = []
         self.only_written: set[Any] = set(written)
         self.given: Given = {}
         self.added: Counter[int] = Counter()
@@ -431,6 +436,8 @@ class Containers:
             if type(effect) is Store and isinstance(effect.key, str) and effect.key in before:
                 names = Names(items=frozenset((effect.key,)))
                 one = self._of_name(names, c, effect.key, before[effect.key], values[0])
+                if one is None and self._is_moved((c, effect.key, before[effect.key]), values[0]):
+                    one = effect, values
                 if one is not None:
                     found.append(one)
                     self._drop(lambda place, key=effect.key: contains(place[0], c) and place[1] == key)
@@ -450,10 +457,37 @@ class Containers:
                     continue
                 names = None if now is LENGTH else self._names_at(place)
                 one = None if names is None else self._of_name(names, container, key, old, now)
+                if one is None and self._is_moved(place, now):
+                    one = Store(container, key), [now]
                 if one is not None:
                     found.append(one)
-                    places.remove(place)
+                    places[:] = [other for other in places if other is not place]
         return found
+
+    def _is_moved(self, place: Place, now: Any) -> bool:
+        """Whether a place held tensors, perhaps nested ones, and holds others now: then they are state of the place.
+
+        A tensor without history in a dict, which no program need store with its history, is left to `TracedCall`.
+        """
+        container, key, old = place
+        parts = tensors_in(old)
+        plain = isinstance(old, Box) and isinstance(now, Box) and isinstance(container, dict)
+        if not parts or not tensors_in(now) or (plain and not (old._s or now._s or now._st)):
+            return False
+        inner = {id(part) for _, part in parts if type(part) in NESTED}
+        own = inner | {id(part) for _, part in parts}
+        for other in (*self.reachable.places, *self.reachable.of_modules):
+            here = other[0] is container and other[1] == key
+            if not here and id(other[2]) in own and id(other[0]) not in inner:
+                return False  # it is held elsewhere, too
+        self._drop(lambda other: id(other[0]) in inner or id(getattr(other[0], "items", None)) in inner)
+        read = functools.partial(structure, container, key)
+        self.structures.append((Computed(f"the structure of {key!r}", read), 0, structure_of(old)))
+        for path, part in parts:
+            if isinstance(part, Box):
+                at = (Within(container, key, path[:-1]), path[-1]) if path else (container, key)
+                self.moved.append((part, at))
+        return True
 
     def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:
         """How what has a name has changed, if the function only writes it."""
@@ -562,6 +596,34 @@ def is_generated(function: types.FunctionType) -> bool:
         "reprlib",
     )
     return by_them and function.__name__[:2] == "__"
+
+
+def tensors_in(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
+    """Nested lists, tuples and dicts of tensors alone, and these, by path; nothing if there is anything else among them."""
+    if isinstance(value, Box):
+        return [(path, value)]
+    if type(value) not in NESTED or not value:
+        return []
+    found: list[tuple[Path, Any]] = [(path, value)]
+    for key, part in value.items() if type(value) is dict else enumerate(value):
+        within = tensors_in(part, (*path, key))
+        if not within:
+            return []
+        found += within
+    return found
+
+
+def structure_of(value: Any) -> str:
+    """The structure of nested tensors as text."""
+    if type(value) not in NESTED:
+        return "tensor" if isinstance(value, Box) else repr(type(value))
+    parts = value.items() if type(value) is dict else enumerate(value)
+    return f"{type(value).__name__}({', '.join([f'{key!r}: {structure_of(part)}' for key, part in parts])})"
+
+
+def structure(container: Any, key: Any) -> str:
+    """The structure of what a place holds."""
+    return structure_of(held(container, key))
 
 
 def is_target(a: Target, b: Target) -> bool:

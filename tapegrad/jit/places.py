@@ -113,6 +113,21 @@ class Names:
         return frozenset(self.used & self.items.keys())
 
 
+class Within:
+    """What lies in nested lists, tuples and dicts that a place holds, whichever it holds now, as a container."""
+
+    __slots__ = ("container", "key", "path")
+
+    def __init__(self, container: Any, key: Any, path: tuple[Any, ...]) -> None:
+        self.container, self.key, self.path = container, key, path
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.container[self.key]
+        for step in self.path:
+            found = found[step]
+        return found[key]
+
+
 class Computed:
     """What a call without arguments gives, as a container of one place; `what` is its name in messages."""
 
@@ -133,6 +148,15 @@ WHAT = {
     Parts: "a function's code or defaults",
     Shape: "the class of an object",
 }
+
+
+def identity(container: Any) -> Any:
+    """Equal for what stands for one container in two walks."""
+    if isinstance(container, Within):
+        return identity(container.container), container.key, container.path
+    if isinstance(container, Attributes):
+        return id(container.owner())
+    return id(container.cell if isinstance(container, Cell) else container)
 
 
 def reference(value: Any) -> Callable[[], Any]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import alias, record
-from ..core.entry import is_output, is_released, stub
+from ..core import alias, inplace, record
+from ..core.entry import is_output, is_released, source_slot, stub
 from ..core.record import Box
 from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.reverse import reach
@@ -198,6 +198,7 @@ class TracedCall:
         self._gradients()
         leaves, self.spec = self._results_and_effects()
         self._numbers(leaves)
+        self._moved()
         self._rebound()
         self._escaped(leaves)
         self._flags()
@@ -310,6 +311,16 @@ class TracedCall:
             self.outputs.append(Output("gradient", len(self.gradients), slot, number.number))
         return self._number(array_of(g))
 
+    def _moved(self) -> None:
+        """Nested tensors that were replaced are found at their place by the next call."""
+        for t, at in self.containers.moved:
+            state = self.trace.state_inputs.get(id(t))
+            if state is not None:
+                state.at = at
+            elif id(t) in self.trace.captured:
+                raise Unusable(f"a tensor that is replaced by another one, in {at[1]!r}, shares its memory; clone() it")
+            self.place_of_gradient[id(t)] = functools.partial(held, *at)
+
     def _rebound(self) -> None:
         """Attributes and variables that held a tensor and hold another, as `self.h = h` makes them: state of the place."""
         made = {id(t) for t in living(self.trace.made)}
@@ -330,7 +341,7 @@ class TracedCall:
                     )
                 if not facts_of(new).is_plain():
                     raise Unusable(f"the function stores a tensor with hooks or attributes, or of a subclass, as {key!r}")
-                places.remove(place)
+                places[:] = [other for other in places if other is not place]
                 self.rebound.append(((container, key), self._number(array_of(new))))
                 state = self.trace.state_inputs.get(id(old))
                 if state is not None:
@@ -609,9 +620,13 @@ def state_place(state: StateInput) -> Any:
 
 
 def stub_for(slot: int) -> Any:
-    """What stands on the tape for a result whose graph has been used up; None if nothing does."""
+    """What stands on the tape for a result whose graph has been used up."""
     entry = current_tape().get(slot)
-    return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry, None)
+    if entry is not None and is_output(entry):
+        entry = current_tape().get(source_slot(entry))
+    if entry is None:  # nothing does any more
+        entry = current_tape()[inplace.record_constant(np.zeros(()))]
+    return entry if is_released(entry) else stub(entry, None)
 
 
 def is_used_up(slot: int, floor: int) -> bool:

@@ -25,6 +25,7 @@ from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import SubProgram
 from ..programs.trace import StateInput
 from . import lower
+from .places import identity
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
@@ -89,7 +90,7 @@ def _place(place: Any) -> Any:
     if isinstance(place, functools.partial):
         return _place(place.args)
     if type(place) is tuple and len(place) == 2:
-        return id(place[0]), place[1]
+        return identity(place[0]), place[1]
     return place
 
 
