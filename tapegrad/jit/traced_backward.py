@@ -104,7 +104,8 @@ class TracedBackward:
         self.numbers = [by_slot[s].number for s in got]
         ends = {trace.first_values.get(s, -1): by_slot[s].number for s in got}
         known = {n: ends.get(first, first) for n, first in trace.versions.items()} | ends
-        self.histories = {n: of for n, of in known.items() if n != of}
+        _, need = trace.program.needed([Ref(outputs[i].number) for i in roots], with_these=known)
+        self.histories = {n: of for n, of in known.items() if n != of and n in need}
         if len(set(self.numbers)) < len(self.numbers):
             raise Unusable("two tensors that require grad have the same memory")
         self.results = [Ref(trace.numbers[id(g._d)]) for g in got.values()]

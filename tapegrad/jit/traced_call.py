@@ -393,7 +393,7 @@ class TracedCall:
     def _new_value(self, leaf: Any) -> Result:
         for i, block in enumerate(self.blocks):
             if type(leaf._st) is alias.Alias and leaf._st.store is block.store:
-                return Result(None, block=i, chain=leaf._st.chain, tracked=leaf._s > 0)
+                return Result(None, block=i, chain=self._fixed(leaf._st.chain), tracked=leaf._s > 0)
         array, slot = array_of(leaf), alias.slot_of(leaf)
         shared = self._view(leaf, slot > 0)
         if shared is not None:
@@ -419,16 +419,17 @@ class TracedCall:
                 continue
             shares = True
             if starts_with(a.chain, own) and (not tracked or hist is a.hist):
-                chain = a.chain[len(own) :]
-                numbers = [self.trace.numbers.get(id(array)) for _, params in chain for array in arrays_in(params)]
-                if not self.trace.fixed.issuperset(numbers):
-                    raise Unusable(
-                        "a view of a tensor of outside, at a place that depends on values, is returned: clone() it"
-                    )
-                return Result(None, same=place, chain=chain, tracked=tracked)
+                return Result(None, same=place, chain=self._fixed(a.chain[len(own) :]), tracked=tracked)
         if shares:
             raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
         return None
+
+    def _fixed(self, chain: alias.Chain) -> alias.Chain:
+        """View operations that are the same at each call."""
+        numbers = [self.trace.numbers.get(id(array)) for _, params in chain for array in arrays_in(params)]
+        if not self.trace.fixed.issuperset(numbers):
+            raise Unusable("a view at a place that depends on values is returned: clone() it")
+        return chain
 
     def _flags(self) -> None:
         """What has become of the tensors that were there before, other than their values and gradients."""

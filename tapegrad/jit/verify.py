@@ -65,6 +65,9 @@ class Outline:
             "derivatives": [
                 (b.roots, [(i.kind, i.at, Ref(i.number)) for i in b.inputs], b.reached, b.results) for b in call.backwards
             ],
+            "values with the history of others": [
+                [(Ref(n), Ref(of)) for n, of in b.histories.items()] for b in call.backwards
+            ],
         }
         program = call.trace.program
         self.given = [*program.arguments, *[n for b in call.backwards for n in b.cotangents]]
@@ -74,7 +77,7 @@ class Outline:
 
 def _result(r: Result) -> tuple[Any, ...]:
     value = None if r.same is not None else r.value
-    kind = r.chain, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number, r.parent, r.depth
+    kind = r.chain, r.parent, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number
     return value, _place(r.same), *kind, r.slot != 0, r.stub is None, r.on_device, r.cls, list(r.attributes), r.grad
 
 
