@@ -401,3 +401,25 @@ def test_results_are_not_tensors_of_a_subclass_to_public_functions():
         x = tg.ones(2).as_subclass(Named)
         y = scaled(x)
         assert type(x) is Named and type(y) is Named and type(y + x) is Named and (y + x).tolist() == [8.0, 8.0]
+
+
+def test_detached_state_of_a_recurrent_step():
+    """`self.h = h.detach()` is a tensor of its own once h is gone."""
+
+    def build(wrap):
+        class Cell:
+            h = None
+
+        cell, w = Cell(), leaf(2.0)
+        cell.h = tg.ones(1)
+
+        def f(x):
+            h = cell.h * w + x
+            cell.h = h.detach()
+            w.grad = None
+            (h**2).sum().backward()
+
+        function = wrap(f)
+        return lambda k: (function(tg.ones(1)), cell.h.tolist(), w.grad.tolist(), cell.h.requires_grad)[1:]
+
+    assert outcomes(build) == [([3.0], [6.0], False), ([7.0], [42.0], False), ([15.0], [210.0], False)]

@@ -335,6 +335,7 @@ class TracedCall:
                 shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.state_inputs
                 if len(where) > 1 or shared:
                     raise Unusable(f"{key!r} is bound to another tensor, and the tensor that it was is used elsewhere, too")
+                alias.sync(new)  # private, if what it was detached from is gone
                 if new._s or old._s or type(new._st) is alias.Alias:
                     raise Unusable(
                         f"the function stores a tensor with a history, or a view, as {key!r}: detach() or clone() it"
