@@ -193,7 +193,7 @@ def numbers_in(value):
 
 
 def traced(function, arrays, seed, state=(), grad=False):
-    """What a trace of function(*tensors) with decoys comes to: "program", "stops", "raises" or "unfit", and what or why."""
+    """What a trace of function(*tensors) with decoys comes to: ("program", ..), ("stops", why, ..) or ("raises", ..)."""
     decoys = Decoys(seed)
     with decoys.running():
         tensors = [tg.tensor(np.array(a)) for a in arrays]
@@ -216,8 +216,8 @@ def traced(function, arrays, seed, state=(), grad=False):
                 return "raises", type(e).__name__, str(e), e
     if trace.aborted is not None:
         return "stops", trace.aborted[0], trace.aborted[1]
-    if trace.unfit is not None:  # a program is made of another call
-        return "unfit", trace.unfit
+    if trace.unfit is not None:
+        return "stops", trace.unfit, None
     wanted = [Ref(n) for n in [*numbers_in(results), *written] if n >= 0]
     return "program", program(trace.program.pruned(wanted)), results
 
@@ -249,7 +249,6 @@ def leak(function, arrays, others=None, state=(), grad=False):
         runs.append(traced(function, values, seed, state, grad))
     if others is not None and runs[-1][0] != "program":  # other values may be an error
         runs.pop()
-    runs = [r for r in runs if r[0] != "unfit"]
     return next((d for r in runs[1:] if (d := apart(runs[0], r))), None)
 
 

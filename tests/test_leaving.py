@@ -122,7 +122,7 @@ def scaled():
         scaler.update()
         return p.detach() * 1
 
-    return step, [p]
+    return step, [p, scaler._scale, scaler._growth_tracker]
 
 
 def closed():

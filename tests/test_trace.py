@@ -391,7 +391,7 @@ def test_lbfgs_stops_a_trace():
 
         return lambda: opt.step(closure), lambda: [array(p)]
 
-    assert stepping(make, [(), ()]) == "item()"
+    assert stepping(make, [(), ()]) == "an optimizer that looks at values"
 
 
 # ----------------------------------------------------------------------------------------------------------- transforms

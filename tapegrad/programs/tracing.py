@@ -29,7 +29,7 @@ class suspended:
 def leaving(t: Any, what: str, whole: bool = False) -> Any:
     """A tensor's values as an array, for Python or NumPy code: a running trace ends, unless they are constants.
 
-    Values leave tensors here, by `examined` and by `unless_traced`, and by no other way.
+    Values leave tensors by this and the functions below, and by no other way.
 
     Args:
         what: reads them, for messages.
@@ -100,7 +100,7 @@ def stops(what: str) -> None:
 def holds_now(t: Any, why: str) -> bool:
     """Whether a condition holds in the call that is traced; if so, no program is made of this call, but of a later one."""
     record.known(t)
-    found = bool(t._d)
+    found = bool(examined(t))
     if found:
         unfit(why)
     return found
