@@ -15,7 +15,7 @@ pytest.importorskip("jax")
 from compile_programs import source_of
 from compile_worlds import Picture, compared, difference, interpreted, restored
 
-FEW, MANY, ON_XLA = range(30), range(30, 330), range(330, 370)
+FEW, MANY, ON_XLA = range(20), range(20, 330), range(330, 370)
 DEPENDENT = "a result that another one was computed from has no history to it"
 LEAF = "a leaf made inside, which another result was computed from or which was computed from one, is none afterwards"
 SHARED = "results that share memory do not"

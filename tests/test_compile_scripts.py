@@ -22,9 +22,9 @@ grad = tg.autograd.grad
 SCRIPTS = {}
 
 
-def script(steps=5):
+def script(steps=4, exhaustive=False):
     def register(function):
-        SCRIPTS[function.__name__] = function, steps
+        SCRIPTS[function.__name__] = function, steps, [pytest.mark.exhaustive] * exhaustive
         return function
 
     return register
@@ -103,7 +103,7 @@ def pinn_with_lbfgs_inside(wrap):
     return lambda i: step(data(i // 2, 8, 2)).item(), {"net": net}
 
 
-@script()
+@script(exhaustive=True)
 def siren_with_laplacian(wrap):
     net = nn.Sequential(Sine(2, 8), Sine(8, 8), nn.Linear(8, 1, dtype=tg.float64))
     optimizer = optim.Adam(net.parameters(), lr=1e-3)
@@ -200,7 +200,7 @@ def wgan_gp(wrap):
     return step, {"G": G, "D": D, "opt_g": opt_g, "opt_d": opt_d, "errors": errors}
 
 
-@script()
+@script(exhaustive=True)
 def neural_ode(wrap):
     class Field(nn.Module):
         def __init__(self):
@@ -277,7 +277,7 @@ def hamiltonian_net(wrap):
     return step, {"model": model, "optimizer": optimizer, "stats": stats}
 
 
-@script()
+@script(exhaustive=True)
 def volume_rendering(wrap):
     """NeRF: positional encoding, stratified samples along rays, transmittance by cumprod."""
     net = mlp(12, 16, 4, activation=nn.ReLU)
@@ -356,7 +356,7 @@ def molecular_dynamics(wrap):
     return run, {"positions": positions, "velocities": velocities, "state": state, "trajectory": trajectory}
 
 
-@script()
+@script(exhaustive=True)
 def diffusion_with_ema(wrap):
     T = 10
     betas = tg.linspace(1e-4, 0.2, T, dtype=tg.float64)
@@ -452,7 +452,7 @@ class GPT(nn.Module):
         return logits, loss
 
 
-@script(steps=6)
+@script(steps=6, exhaustive=True)
 def gpt_with_accumulation_and_clipping(wrap):
     model = GPT().to(tg.float64)
     optimizer = optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
@@ -659,9 +659,9 @@ def mixed_precision_with_scaler(wrap):
 
 
 @pytest.mark.parametrize("on_xla", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["interpreted", "xla"])
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, (_, _, marks) in SCRIPTS.items()])
 def test_script_compiles_and_leaves_the_same_world(name, on_xla):
-    function, steps = SCRIPTS[name]
+    function, steps, _ = SCRIPTS[name]
 
     def build(wrap):
         step, kept = function(wrap)
