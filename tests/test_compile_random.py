@@ -16,17 +16,8 @@ from compile_programs import source_of
 from compile_worlds import Picture, compared, difference, interpreted, restored
 
 FEW, MANY, ON_XLA = range(20), range(20, 330), range(330, 370)
-DEPENDENT = "a result that another one was computed from has no history to it"
-LEAF = "a leaf made inside, which another result was computed from or which was computed from one, is none afterwards"
-SHARED = "results that share memory do not"
-CONTAINER = "a list that the function reaches and returns is a new one"
-PARAMETER = "a Parameter made inside is an error"
-HOOK = "a hook on a parameter that has an alias is not seen"
-GROUP = "a parameter group that was replaced is not seen"
-DIFFERENT = {
-    55: LEAF, 80: PARAMETER, 123: DEPENDENT, 138: DEPENDENT, 142: CONTAINER, 145: HOOK, 167: SHARED, 204: DEPENDENT,
-    224: PARAMETER, 234: LEAF, 254: DEPENDENT, 283: PARAMETER, 286: GROUP, 333: GROUP,
-}  # fmt: skip
+FUNCTION = "a result of an autograd.Function whose graph was used up inside has no history"
+DIFFERENT = {163: FUNCTION}
 
 
 @functools.cache
@@ -56,7 +47,10 @@ def test_program_compiled_by_xla_leaves_the_same_world(seed):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.xfail(strict=True, reason="effects, such as a loss that is stored as a number, make calls eager")
+@pytest.mark.xfail(
+    strict=True,
+    reason="76 of 100 do: a counter in a closure, a state that is bound twice and NumPy results make calls eager",
+)
 def test_most_programs_compile():
     """85 of 100 run as programs, without a warning that they run eagerly."""
     reports = {n: report_of(n) for n in (*FEW, *MANY)}
