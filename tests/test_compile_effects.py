@@ -11,6 +11,7 @@ import sys
 import typing
 import warnings
 
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -165,6 +166,21 @@ def constant_that_was_there(w):
     d = {}
     f(x(), d)
     return d, [f(x(), {"m": 1})]
+
+
+@case([1, 1, 3, 0])
+def numpy_arrays_beside_and_in_containers(w):
+    def f(a, d, logs):
+        logs.append(a)
+        logs.append(d["x"])
+        d["y"] = tg.as_tensor(d["x"]) * tg.as_tensor(a)
+
+    f, out = w(f), []
+    for i in range(4):
+        a, d, logs = np.full(3, i), {"x": np.ones(3)}, []
+        f(a, d, logs)
+        out.append((d["y"], logs[0] is a, logs[1] is d["x"], type(d["x"]) is np.ndarray, len(d)))
+    return out
 
 
 @case([3, 3, 0, 2], warns="an argument has another structure")
@@ -336,12 +352,75 @@ def container_returned(w):
 
     def f(a):
         state["h"] = state["h"] * a
-        return state, state["logs"]
+        return state, state["logs"], state
 
     f, out = w(f), []
     for i in range(4):
-        got, logs = f(x(i + 1))
-        out.append((got is state, logs is state["logs"], got["h"]))
+        got, logs, again = f(x(i + 1))
+        out.append((got is state is again, logs is state["logs"], got["h"]))
+    return out
+
+
+@case([1, 1, 5, 0], exhaustive=True)
+def containers_bound_anew_outside(w):
+    h, out = Holder(), []
+
+    def f(a):
+        h.logs.append(a.sum())
+        h.view["loss"] = a * 2
+
+    f = w(f)
+    for i in range(6):
+        if i % 2 == 0:
+            h.logs, h.view = [], {}
+            out.append((h.logs, h.view))
+        f(x(i))
+    return out
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def dict_bound_anew_inside(w):
+    h, out = Holder(), []
+
+    def f(a):
+        h.view = {}
+        h.view["sum"], h.view["n"] = a.sum(), a.sum().item()
+
+    f = w(f)
+    for i in range(4):
+        f(x(i))
+        out.append(h.view)
+    return out, out[0] is out[1]
+
+
+@case([4, 1, 1, 0], warns="the function changes Python state", exhaustive=True)
+def list_that_is_bound_to_one_that_is_read(w):
+    h = Holder()
+    h.view = []
+
+    def f(a):
+        h.logs.append(2)
+        return a * len(h.view)
+
+    f, out = w(f), []
+    for i in range(5):
+        if i == 2:
+            h.logs = h.view
+        out.append(f(x()))
+    return out
+
+
+@case([5, 4, 0, 0], exhaustive=True)
+def list_of_outside_as_an_argument(w):
+    own, out = [], []
+
+    def f(a, others):
+        own.append(2)
+        return a * len(others)
+
+    f = w(f)
+    for i in range(5):
+        out.append(f(x(), own if i == 4 else [2] * i))
     return out
 
 

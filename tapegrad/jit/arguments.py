@@ -9,6 +9,7 @@ import numpy as np
 from ..core.record import Box
 from ..func import tree
 from ..programs.tracing import stops
+from .effects import swapped
 
 WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it first)"
 
@@ -82,23 +83,14 @@ def plain(a: Any) -> Any:
 
 
 def watched(args: Any, kwargs: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-    """The arguments with watched arrays instead of NumPy's, and (array, watched array) pairs."""
-    leaves, spec = tree.flatten((args, kwargs))
+    """The arguments with watched arrays instead of NumPy's, and (array, watched array) pairs.
+
+    Lists, dicts and records hold the watched arrays themselves until `swapped` puts the others back.
+    """
+    leaves, _ = tree.flatten((args, kwargs))
     for leaf in leaves:
         if issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray:
             stops(f"a NumPy argument of class {type(leaf).__name__} (give np.asarray of it)")
-    pairs = [(leaf, leaf.view(Watched)) for leaf in leaves if type(leaf) is np.ndarray]
-    if not pairs:
-        return args, kwargs, []
+    pairs = [(leaf, leaf.view(Watched)) for leaf in {id(a): a for a in leaves if type(a) is np.ndarray}.values()]
     stands = {id(a): w for a, w in pairs}
-    args, kwargs = tree.unflatten(spec, [stands.get(id(leaf), leaf) for leaf in leaves])
-    return args, kwargs, pairs
-
-
-def given_back(result: Any, pairs: list[tuple[Any, Any]]) -> Any:
-    """A result with the arrays instead of the watched ones."""
-    given = {id(stands): array for array, stands in pairs}
-    leaves, spec = tree.flatten(result)
-    if given.keys().isdisjoint(map(id, leaves)):
-        return result
-    return tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])
+    return swapped(args, stands) if pairs else args, swapped(kwargs, stands) if pairs else kwargs, pairs

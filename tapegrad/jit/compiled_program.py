@@ -152,7 +152,7 @@ class CompiledProgram:
         found = call.containers
         first, last = len(call.tensors), len(call.tensors) + len(found.objects)
         matters = bool(found.written or found.guards)
-        matters = matters or any([type(e.at) is int for e in self.effects])
+        matters = matters or bool(self.effects)
         matters = matters or any([type(r.same) is int and first <= r.same < last for r in self.results])
         self.paths, self.item_guards, self.pattern = (found.paths if matters else []), found.guards, found.pattern
 
@@ -247,6 +247,9 @@ class CompiledProgram:
         """Which guard of containers among the arguments fails; None."""
         if pattern_of(containers) != self.pattern:
             return "other containers among the arguments are one"
+        others = [e.container(()) for e in self.effects if type(e.at) is not int]
+        if any([c is other for c in containers for other in others]):
+            return "an argument is a container that the function also reaches by itself"
         for (i, key), value in self.item_guards.items():
             now = content(containers[i]).get(key, LENGTH)
             if now is not value and not is_unchanged(value, now):
@@ -400,9 +403,11 @@ class CompiledProgram:
         for place in self.retained:
             located(place, tensors).retain_grad()
         self._finish_results(made, tensors, outs)
+        if not self.effects:
+            return tree.unflatten(self.spec, made)
         result, stored = tree.unflatten(self.spec, made)
         for effect, values in zip(self.effects, stored, strict=True):
-            effect.apply(tensors[effect.at] if type(effect.at) is int else effect.at, values)
+            effect.apply(effect.container(tensors), values)
         return result
 
     def _result(self, r: Result, computed: Any) -> Any:

@@ -41,11 +41,25 @@ KNOWN = (*SEQUENCES, *MAPPINGS)  # containers whose methods are Python's: no sub
 Path = tuple[Any, ...]
 
 
+class HeldAt:
+    """Where a container is held: whichever is there at a call, but none of the `others` that the function may read."""
+
+    __slots__ = ("holder", "key", "others")
+
+    def __init__(self, holder: Any, key: Any, others: set[int]) -> None:
+        self.holder, self.key, self.others = holder, key, others
+
+    def __getitem__(self, key: Any) -> Any:
+        """The class of the container, as a guard; None for one of the others."""
+        now = held(self.holder, key)
+        return None if id(now) in self.others else type(now)
+
+
 class Effect:
     """A change of one container.
 
     Attributes:
-        at: the container, or its position among the tensors and containers of the arguments.
+        at: the container, where it is held, or its position among the tensors and containers of the arguments.
         key: of the item or attribute; None where all items are meant.
     """
 
@@ -56,7 +70,14 @@ class Effect:
 
     def signature(self) -> tuple[Any, ...]:
         """Equal for equal effects of two traces of a function."""
-        return type(self), self.at if type(self.at) is int else identity(self.at), self.key
+        at = (identity(self.at.holder), self.at.key) if type(self.at) is HeldAt else identity(self.at)
+        return type(self), self.at if type(self.at) is int else at, self.key
+
+    def container(self, arguments: Sequence[Any]) -> Any:
+        """The container of a call with these tensors and containers among its arguments."""
+        if type(self.at) is int:
+            return arguments[self.at]
+        return held(self.at.holder, self.at.key) if type(self.at) is HeldAt else self.at
 
     def apply(self, container: Any, values: list[Any]) -> None:
         raise NotImplementedError
@@ -170,6 +191,30 @@ def content(container: Any) -> Any:
         return dict(container)
     names = [f.name for f in dataclasses.fields(container) if hasattr(container, f.name)]
     return {name: getattr(container, name) for name in names} | getattr(container, "__dict__", {})
+
+
+def swapped(value: Any, others: dict[int, Any], seen: set[int] | None = None) -> Any:
+    """A value with other objects in place of some, given by id; lists, dicts and records are changed themselves."""
+    seen = set() if seen is None else seen
+    if id(value) in others:
+        return others[id(value)]
+    is_container = isinstance(value, list | deque | dict | tuple) or is_record(value)
+    if not is_container or isinstance(value, tree.LEAF_TYPES) or id(value) in seen:
+        return value
+    seen.add(id(value))
+    if isinstance(value, tuple):
+        items = [swapped(item, others, seen) for item in value]
+        same = all([a is b for a, b in zip(items, value, strict=True)])
+        return value if same else type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    found = content(value)
+    for key, item in enumerate(found) if isinstance(found, list) else found.items():
+        if (new := swapped(item, others, seen)) is not item:
+            if isinstance(value, list | dict):  # not by a method of its class
+                cls: Any = list if isinstance(value, list) else dict
+                cls.__setitem__(value, key, new)
+            else:
+                Store(value, key).apply(value, [new])
+    return value
 
 
 def containers_in(roots: Any, stop: Any) -> Iterator[tuple[Path, Any]]:
@@ -344,6 +389,17 @@ class Containers:
         written = [f for f in found if not is_generated(f)]
         return found if any([compares(f.__code__) for f in written]) else written
 
+    def put_back(self, others: dict[int, Any]) -> None:
+        """Put other objects in place of some, given by id, wherever the call may have stored these."""
+        for c in (*self.objects, *[c for c, _ in self.outside]):
+            swapped(c, others)
+        for container, key, _ in (*self.reachable.places, *self.reachable.of_modules):
+            if key is not LENGTH and id(now := held(container, key)) in others:
+                Store(container, key).apply(container, [others[id(now)]])
+        for own in [getattr(v, "__dict__", None) for v in self.reachable.seen()]:
+            if type(own) is dict:
+                own.update({key: others[id(v)] for key, v in own.items() if id(v) in others})
+
     def changes(self, given: Given) -> list[Change]:
         """All changes that a program can make.
 
@@ -420,14 +476,25 @@ class Containers:
         return {0}.union(*[written_names(f.__code__) for f in self.functions])  # 0: the key of a cell's content
 
     def _of_written(self, c: Any, before: Any, uses: Uses) -> list[Change]:
-        found = changes_of_written(c, c, before, uses)
+        at = self._site(c)
+        found = changes_of_written(at, c, before, uses)
         if found is None:
             return []
         self.only_written.add(id(c))
         changed = {effect.key for effect, _ in found}
         kept = {k for k in before if k not in changed and may_be_written(k, uses)} if isinstance(c, dict) else set()
         self._drop(lambda place: contains(place[0], c) and place[1] not in kept)
+        if type(at) is HeldAt and not kept:
+            self._drop(lambda place: place[0] is at.holder and place[1] == at.key)
+            self.reachable.places.append((at, at.key, type(c)))
         return found
+
+    def _site(self, container: Any) -> Any:
+        """Where a container is found: if one attribute or variable holds it, what that holds at the call."""
+        places = self._held_at[id(container)]
+        holder, key, _ = places[0]
+        is_free = type(holder) is Cell or (type(holder) is dict and id(holder) not in self.known)
+        return HeldAt(holder, key, self.known - {id(container)}) if len(places) == 1 and is_free else container
 
     def _of_items(self, c: Any, before: Any, raw: list[Change]) -> list[Change]:
         """Changes of a dict's items that are named as variables are."""
@@ -499,6 +566,8 @@ class Containers:
             return None
         if not counts:
             self.only_written.add((id(container), key))
+            if type(now) in KNOWN and id(now) not in self.known:  # a new one, which is only written, too
+                self.only_written.add(id(now))
             return Store(container, key), [now]
         if type(old) is not int or type(now) is not int or not is_multiple(now - old, counts[0]):
             return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.record import MARK, getframe
 from ..core.refcount import getrefcount
-from .effects import ADDED, KNOWN, LOCAL, MAPPINGS, NAME, Target
+from .effects import ADDED, KNOWN, LOCAL, MAPPINGS, NAME, Target, swapped
 from .source import Function, functions_of
 from .uses import ITEM, WRITE, WRITING, constant_of, parents_of, use_of
 
@@ -266,29 +266,12 @@ def plain_integers(call: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        given = [(v, targets) for v, _, targets, _ in call.trace.left.values() if type(v) is Integer]
-        if given:
-            seen: set[int] = set()
-            call.result = plain(call.result, seen)
-            for _, targets in given:
-                for how, holder, key in targets:
-                    if how in (NAME, ADDED):
-                        holder[key] = plain(holder.get(key), seen)
-                    else:
-                        plain(holder, seen)
-
-
-def plain(value: Any, seen: set[int]) -> Any:
-    """A value with ints in place of each `Integer`; lists and dicts are changed themselves."""
-    if type(value) is Integer:
-        return int(value)
-    if type(value) not in (*KNOWN, tuple) or id(value) in seen:
-        return value
-    seen.add(id(value))
-    for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        if not isinstance(value, tuple) and (new := plain(item, seen)) is not item:
-            value[key] = new
-    if not isinstance(value, tuple):
-        return value
-    items = [plain(item, seen) for item in value]
-    return value if all([a is b for a, b in zip(items, value, strict=True)]) else tuple(items)
+        left = [(v, targets) for v, _, targets, _ in call.trace.left.values() if type(v) is Integer]
+        plain = {id(v): int(v) for v, _ in left}
+        if left:
+            call.result = swapped(call.result, plain)
+        for how, holder, key in [target for _, targets in left for target in targets]:
+            if how == NAME:
+                holder[key] = swapped(holder.get(key), plain)
+            elif how != ADDED:
+                swapped(holder, plain)

@@ -26,9 +26,9 @@ from ..programs.trace import StateInput, Trace
 from ..programs.tracing import stops
 from ..tensor.graph import RemovableHandle
 from . import nans
-from .arguments import given_back, watched
+from .arguments import watched
 from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharing, facts_of, switches
-from .effects import Containers, Effect, containers_in
+from .effects import Containers, Effect, containers_in, swapped
 from .guards import ReachableState, change, first_changed, held
 from .keys import hidden
 from .numbers import REFS_NUMBER, Integer, held_count, plain_integers, targets_of
@@ -98,7 +98,7 @@ class TracedCall:
         trace: what it recorded.
         reason: why the program cannot be used; None if it can.
         changed: identifies the Python state that the function has changed; None.
-        results, spec: the leaves of the result and of what it stores, and the structure: (result, values for each effect).
+        results, spec: the leaves of the result, and its structure; with effects, of (result, values for each effect).
         effects: what it changes in containers; see `effects`.
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
@@ -165,9 +165,13 @@ class TracedCall:
                 trace.same(stands, array)
             if pairs and self.reachable.reader is not None:
                 stops(f"{self.reachable.reader} in a function with a NumPy argument (use tapegrad.as_tensor instead)")
-            self.result = function(*args, **kwargs)
-            if pairs:
-                self.result = given_back(self.result, pairs)
+            try:
+                self.result = function(*args, **kwargs)
+            finally:
+                if pairs:
+                    given = {id(stands): array for array, stands in pairs}
+                    self.containers.put_back(given)
+                    self.result = swapped(self.result, given)
             if trace.aborted is None:
                 try:
                     self._survey(before, floor)
@@ -232,11 +236,12 @@ class TracedCall:
         """The leaves, and the structure, of the result and of what the function stores in containers."""
         found = self.containers.changes(self.trace.left)
         self.effects = [effect for effect, _ in found]
-        both = self.result, [values for _, values in found]
-        new = [id(c) for _, c in containers_in(both, self.containers.known)]
+        both = (self.result, [values for _, values in found]) if found else self.result
+        known = self.containers.known
+        new = [id(c) for _, c in containers_in((both,), known) if id(c) not in known]
         if len(set(new)) < len(new):
             raise Unusable("the function returns or stores a new list, dict or record in two places")
-        return tree.flatten(both, self.containers.known)
+        return tree.flatten(both, known)
 
     def _numbers(self, leaves: list[Any]) -> None:
         """Check that numbers that have left tensors are where a program can store them, and nowhere else."""

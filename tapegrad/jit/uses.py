@@ -220,7 +220,8 @@ def _uses_in(code: types.CodeType, names: Names, bindings: bool, called: bool) -
             if not isinstance(node.ctx, ast.Load):
                 yield bound(node, "", parents) if bindings else Use(READ)
             else:
-                yield Use(READ) if bindings else use_of(node, parents)
+                use = use_of(node, parents)
+                yield Use(READ) if bindings and use.how != WRITE else use  # what it is bound to may be written
 
 
 @functools.lru_cache(1024)
