@@ -383,10 +383,10 @@ def not_traceable(reason: str) -> RuntimeError:
     return RuntimeError(f"tapegrad.compile: {reason}.")
 
 
-def unsettled(change: Any) -> str:
+def unsettled(name: str, change: Any) -> str:
     return (
-        f"the function reads and changes a container among its arguments, which then needs another program: {change}; keep "
-        "what grows or counts outside the function, or only write it there (container.append(x), container[key] = x)"
+        f"the function reads and changes its argument {name}, and then needs another program: {change}; keep what grows or "
+        "counts outside the function, or only write it there (container.append(x), container[key] = x)"
     )
 
 

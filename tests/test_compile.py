@@ -870,7 +870,7 @@ def test_functions_that_change_python_state_run_eagerly_at_every_call(capsys):
         assert_same(r, X * 2)
 
     queue = collections.deque()
-    eagerly(lambda a: (queue.append(1), a)[1], X, match="the function changes Python state")
+    eagerly(lambda a: (queue.append(len(queue)), a)[1], X, match="the function changes Python state")
     assert len(queue) == 5
     given = Config(n=0)
     eagerly(lambda a, c: (setattr(c, "n", c.n + 1), a)[1], X, given, match="'n' changed")
@@ -903,8 +903,8 @@ def test_messages_name_the_write_and_what_to_do_instead():
     for function, line, match in [
         (lambda a: (scheduler.step(), a * w)[1], True, r"call the scheduler's step\(\) outside the compiled function"),
         (lambda a: (setattr(counter, "n", counter.n + 1), a)[1], False, "'n' changed .* return it instead"),
-        (lambda a: (counter.log.append(a.shape), a)[1], True, "return it instead, or keep it in a tensor"),
-        (lambda a: (log.append(1), a)[1], True, "return it instead"),
+        (lambda a: (counter.log.append(len(counter.log)), a)[1], True, "return it instead, or keep it in a tensor"),
+        (lambda a: (log.append(len(log)), a)[1], True, "return it instead"),
         (lambda a: (nested(), a)[1], nested, "a closure's variable changed .* return it instead"),
         (lambda a: (counter.names.update({len(counter.names): 1}), a)[1], True, "return it instead"),
         (lambda a: (layer.register_forward_hook(hook), a)[1], False, "register and remove hooks outside"),

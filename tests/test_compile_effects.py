@@ -183,7 +183,7 @@ def numpy_arrays_beside_and_in_containers(w):
     return out
 
 
-@case([3, 3, 0, 2], warns="an argument has another structure")
+@case([3, 3, 0, 2], warns=f"its argument logs ({__file__}:")
 def list_that_grows_and_is_read(w):
     def f(a, logs):
         logs.append(a * len(logs))
@@ -422,6 +422,36 @@ def list_of_outside_as_an_argument(w):
     for i in range(5):
         out.append(f(x(), own if i == 4 else [2] * i))
     return out
+
+
+@case([1, 1, 3, 0], exhaustive=True)
+def state_detached_at_the_end(w):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.h = nn.Parameter(x()), tg.zeros(3)
+
+        def step(self, parts, optimizer):
+            optimizer.zero_grad()
+            h, loss = self.h, 0
+            for a in parts:
+                h = (h * self.w + a).tanh()
+                loss = loss + h.sum()
+            loss.backward()
+            optimizer.step()
+            self.h = h.detach()
+            return loss.item()
+
+    net = Net()
+    f, optimizer = w(net.step), optim.SGD(net.parameters(), lr=0.01)
+    return [f([x(i), x(i + 1)], optimizer) for i in range(4)], net.h, net.w
+
+
+@case([1, 1, 2, 0], exhaustive=True)
+def expressions_that_append(w):
+    h = Holder()
+    f = w(lambda a: (h.logs.append(a.sum()), h.logs.append(a.sum().item()), a * 2)[2])
+    return [f(x(i)) for i in range(3)], h.logs
 
 
 # ----------------------------------------------------------------------------------------------- numbers that leave tensors

@@ -33,6 +33,7 @@ from .parts import Parts
 from .traced_call import TracedCall
 from .transfer import PENDING, TENSOR
 from .verify import Outline, Values, first_difference, wrong_number
+from .writes import argument_at
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -327,7 +328,11 @@ class Compiled(Generic[P, R]):
         STATISTICS.traces += 1
         specialization.history.append(why)
         program = None
-        if self._is_usable(specialization, call):
+        if not self._is_usable(specialization, call):
+            pass
+        elif self.unsettled >= MOST_FAILURES and self._key(args, kwargs)[1] not in self.specializations:
+            specialization.eager = "it changes the structure of its arguments"  # as it has done at each call
+        else:
             program = self._add(specialization, call, arguments)
             self._settle(specialization, program, args, kwargs)
         if program is None or program.is_new:
@@ -415,14 +420,18 @@ class Compiled(Generic[P, R]):
 
     def _settle(self, specialization: Specialization, program: CompiledProgram, args: Any, kwargs: Any) -> None:
         """Run eagerly what changes its arguments at each call such that each would need a program of its own."""
-        if not any([type(effect.at) is int for effect in program.effects]):
+        first = len(program.program.arguments)
+        changed = [effect.at - first for effect in program.effects if type(effect.at) is int]
+        if not changed:
             return
-        found = program.failed_container(program.containers(self._roots(args, kwargs)))
+        containers = program.containers(self._roots(args, kwargs))
+        found = program.failed_container(containers)
         if found is None and self.specializations.get(self._key(args, kwargs)[1]) is not specialization:
             found = "an argument has another structure"
         self.unsettled = 0 if found is None else self.unsettled + 1
         if self.unsettled >= MOST_FAILURES:
-            self._refuse(specialization, errors.unsettled(found))
+            name = argument_at(self.function, program.paths[changed[0]], containers[changed[0]])
+            self._refuse(specialization, errors.unsettled(name, found))
 
     def _part(self, function: Any) -> Any:
         return Compiled(function, donate=self.donate, debug_nans=self.debug_nans, check=self.interval)

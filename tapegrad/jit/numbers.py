@@ -122,7 +122,7 @@ class Flow:
     def passed(self, node: ast.AST, call: ast.Call) -> Iterator[Target]:
         """What a call does with an argument: methods that write store it, and dict() holds it."""
         if isinstance(call.func, ast.Attribute):
-            if call.func.attr not in WRITING or not isinstance(self.parents[call], ast.Expr):
+            if call.func.attr not in WRITING:
                 raise NotKept
             yield from self.into(call.func.value)
         elif isinstance(call.func, ast.Name) and call.func.id == "dict" and node in call.keywords:

@@ -336,6 +336,7 @@ class TracedCall:
                 if new is old or id(new) not in made or not isinstance(old, Box) or not isinstance(container, dict):
                     continue
                 every = (*self.reachable.places, *self.reachable.of_modules)
+                alias.sync(new)  # private, where what shared its memory is gone
                 where = {(id(c), k) for c, k, v in every if v is old and isinstance(c, dict | list | tuple)}
                 shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.state_inputs
                 if len(where) > 1 or shared:

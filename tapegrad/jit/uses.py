@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .source import Function, functions_of
 
-WRITING = frozenset(("append", "extend", "update"))  # methods that neither read a container nor return anything
+WRITING = frozenset(("append", "extend", "update"))  # methods that neither read a container nor return anything but None
 # COUNT: x += 1; ADD: x += anything else; INSIDE: an item or attribute is used
 WRITE, COUNT, ADD, RETURN, INSIDE, READ = "write", "count", "add", "return", "inside", "read"
 Path = tuple[tuple[str, Any], ...]  # (ITEM or ATTRIBUTE, constant key)
@@ -103,8 +103,7 @@ def use_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Use:
             return bound(parent, parent.attr, parents)
         call = parents[parent]
         if isinstance(call, ast.Call) and call.func is parent:
-            writes = parent.attr in WRITING and isinstance(parents[call], ast.Expr)
-            return Use(WRITE, method=parent.attr) if writes else Use(READ)
+            return Use(WRITE, method=parent.attr) if parent.attr in WRITING else Use(READ)
         return Use(INSIDE if isinstance(parent.ctx, ast.Load) else READ)
     if isinstance(parent, ast.Subscript) and parent.value is node:
         key = constant_of(parent.slice)
@@ -241,7 +240,10 @@ def is_callee(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
 
 
 def is_key(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether a constant is a key in brackets or braces."""
     parent = parents[node]
+    if isinstance(parent, ast.Dict):
+        return node in parent.keys
     return isinstance(parent, ast.Subscript) and parent.slice is node
 
 

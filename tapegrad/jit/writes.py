@@ -10,7 +10,9 @@ from typing import Any
 
 from ..core.record import MARK
 from ..optim.lr_scheduler import LRScheduler
+from .effects import code_of
 from .guards import LENGTH, Cell, Members, Place, ReachableState, held
+from .keys import signature_of
 from .source import functions_of
 
 CHANGE = frozenset((
@@ -35,6 +37,20 @@ def remedy(reachable: ReachableState, place: Place) -> str:
         return advice
     ((file, line),) = lines
     return f"{advice} ({file}:{line}: {linecache.getline(file, line).strip()})"
+
+
+def argument_at(function: Any, path: Any, container: Any) -> str:
+    """The name of a container among the arguments, and the line that changes it where only one can be meant."""
+    parameters = [p for p in signature_of(function).parameters]
+    first = parameters[path[1]] if isinstance(path[1], int) and path[1] < len(parameters) else path[1]
+    name = "".join([str(first), *[f"[{key!r}]" for key in path[2:]]])
+    code = code_of(function)[0]
+    known = {key for key in (first, *path[2:]) if isinstance(key, str)}
+    lines = set() if code is None else set(lines_of(code, (container, LENGTH, None), known, False))
+    if len(lines) != 1:
+        return name
+    ((file, line),) = lines
+    return f"{name} ({file}:{line}: {linecache.getline(file, line).strip()})"
 
 
 def names_of(reachable: ReachableState, owner: Any) -> set[str]:
