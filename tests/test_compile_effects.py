@@ -424,6 +424,40 @@ def list_of_outside_as_an_argument(w):
     return out
 
 
+@case([1, 1, 2, 0], exhaustive=True)
+def counter_that_goes(w):
+    h = Holder()
+
+    def f(a):
+        h.it += 1
+
+    f, out = w(f), []
+    for i in range(4):
+        if i == 3:
+            del h.it
+        try:
+            out.append((f(x()), h.it))
+        except AttributeError as e:
+            out.append(str(e))
+    return out
+
+
+@case([3, 0, 0, 1], warns="the function changes Python state", exhaustive=True)
+def counter_with_a_method_of_its_own(w):
+    class Noted(Holder):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            self.__dict__["notes"] = self.__dict__.get("notes", 0) + 1
+
+    h = Noted()
+
+    def f(a):
+        h.it += 1
+
+    f = w(f)
+    return [(f(x()), h.it, h.notes) for _ in range(4)]
+
+
 @case([1, 1, 3, 0], exhaustive=True)
 def state_detached_at_the_end(w):
     class Net(nn.Module):

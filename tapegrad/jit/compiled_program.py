@@ -25,7 +25,7 @@ from ..tensor.memory import restart
 from . import lower, nans, pending, verify
 from .backward import Group
 from .boundary import Switch, hooks_on, retains
-from .effects import content, pattern_of, reached
+from .effects import Sum, content, pattern_of, reached
 from .explain import names_of
 from .guards import LENGTH, change, held, own_of
 from .inputs import Stale, State, Unverified, holds, located
@@ -141,6 +141,7 @@ class CompiledProgram:
         self.early, self.late = ([(i, r) for i, r in old if r.early is early] for early in (True, False))
         self.special = [(i, r) for i, r in enumerate(self.results) if r.cls is not None or r.attributes or r.retains]
         self.effects = call.effects
+        self.sums = [e for e in self.effects if isinstance(e, Sum)]
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
         recorded = {o.at for o in call.outputs if o.kind == "block"}
         self.free_views = [
@@ -241,6 +242,8 @@ class CompiledProgram:
             return "an argument has attributes of its own"
         if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
             return "an argument is no longer the .grad of a tensor"
+        if self.sums and not all([e.fits(e.container([*tensors, *containers])) for e in self.sums]):
+            return "what the function adds to is no number now"
         return self.failed_container(containers) if self.paths else None
 
     def failed_container(self, containers: Sequence[Any]) -> str | None:

@@ -6,6 +6,7 @@ by the program like the results of the function; so an effect holds no values, i
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import types
@@ -125,8 +126,18 @@ class Rewrite(Effect):
             container.extend(values)
 
 
-class Count(Effect):
-    """A number is added to an item, an attribute or a variable."""
+class Sum(Effect):
+    """Something is added to a number in an item, an attribute or a variable."""
+
+    def fits(self, container: Any) -> bool:
+        """Whether there is a number now."""
+        with contextlib.suppress(KeyError, ValueError, AttributeError):
+            return type(value_at(container, self.key)) in (int, float)
+        return False
+
+
+class Count(Sum):
+    """A constant is added."""
 
     __slots__ = ("amount",)
 
@@ -141,7 +152,7 @@ class Count(Effect):
         Store(self.at, self.key).apply(container, [value_at(container, self.key) + self.amount])
 
 
-class Add(Effect):
+class Add(Sum):
     """Numbers that have left tensors are added to an item, an attribute or a variable, one after the other."""
 
     def apply(self, container: Any, values: list[Any]) -> None:
@@ -522,7 +533,7 @@ class Containers:
                     continue
                 if (now := held(container, key)) is old and (id(container), key) not in summed:
                     continue
-                names = None if now is LENGTH else self._names_at(place)
+                names = None if now is LENGTH or id(container) in self._set_by_a_method else self._names_at(place)
                 one = None if names is None else self._of_name(names, container, key, old, now)
                 if one is None and self._is_moved(place, now):
                     one = Store(container, key), [now]
@@ -539,7 +550,12 @@ class Containers:
         container, key, old = place
         parts = tensors_in(old)
         plain = isinstance(old, Box) and isinstance(now, Box) and isinstance(container, dict)
-        if not parts or not tensors_in(now) or (plain and not (old._s or now._s or now._st)):
+        if (
+            id(container) in self._set_by_a_method
+            or not parts
+            or not tensors_in(now)
+            or (plain and not (old._s or now._s or now._st))
+        ):
             return False
         inner = {id(part) for _, part in parts if type(part) in NESTED}
         own = inner | {id(part) for _, part in parts}
@@ -555,6 +571,12 @@ class Containers:
                 at = (Within(container, key, path[:-1]), path[-1]) if path else (container, key)
                 self.moved.append((part, at))
         return True
+
+    @functools.cached_property
+    def _set_by_a_method(self) -> set[int]:
+        """The ids of the attributes of objects whose class has a `__setattr__` of its own: a program would not call it."""
+        methods = [(getattr(v, "__dict__", None), type(v).__setattr__) for v in self.reachable.seen()]
+        return {id(own) for own, method in methods if MARK not in getattr(method, "__globals__", {MARK: True})}
 
     def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:
         """How what has a name has changed, if the function only writes it."""
