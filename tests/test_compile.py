@@ -707,7 +707,7 @@ def test_what_guards_cannot_notice(tmp_path, monkeypatch):
         (lambda a: a * float(path.read_text()), lambda: path.write_text("3.0")),
         (lambda a: a * float(array[0]), lambda: array.__setitem__(0, 3.0)),
         (lambda a: a * bottom(), lambda: deepest().__setitem__(0, 3.0)),
-        (lambda a: a * float(os.environ.get("SCALE_OF_A_TEST", "2")), lambda: monkeypatch.setenv("SCALE_OF_A_TEST", "3")),
+        (lambda a: a * float(os.getenv("SCALE_OF_A_TEST", "2")), lambda: monkeypatch.setenv("SCALE_OF_A_TEST", "3")),
     ]:
         compiled = tg.compile(function)
         first = compiled(X)

@@ -8,6 +8,7 @@ import abc
 import argparse
 import array
 import collections
+import configparser
 import contextlib
 import contextvars
 import copy
@@ -15,8 +16,12 @@ import dataclasses
 import enum
 import functools
 import gc
+import heapq
 import operator
 import pickle
+import queue
+import re
+import string
 import sys
 import threading
 import types
@@ -1796,6 +1801,1122 @@ def compiled_function_of_another():
     return (lambda x: g(x)), lambda: k.__setitem__(0, 3.0)
 
 
+# ---------------------------------------------------------------------------------------------------------- further ways
+
+
+@way
+def class_decorator_wrapped():
+    def deco(cls):
+        class W2(cls):
+            pass
+
+        return W2
+
+    @deco
+    class A:
+        k = 2.0
+
+    a = A()
+    return (lambda x: x * a.k), lambda: setattr(A.__mro__[1], "k", 3.0)
+
+
+@way
+def mixin_order():
+    class M1:
+        def s(self):
+            return 2.0
+
+    class M2:
+        def s(self):
+            return 3.0
+
+    class A(M1, M2):
+        pass
+
+    a = A()
+    return (lambda x: x * a.s()), lambda: delattr(M1, "s")
+
+
+@way
+def super_two_args():
+    class A:
+        def s(self):
+            return 2.0
+
+    class B(A):
+        def s(self):
+            return 5.0
+
+        def t(self):
+            return super().s()
+
+    b = B()
+    return (lambda x: x * b.t()), lambda: setattr(A, "s", lambda self: 3.0)
+
+
+@way
+def super_classmethod():
+    class A:
+        @classmethod
+        def s(cls):
+            return cls.k
+
+        k = 2.0
+
+    class B(A):
+        @classmethod
+        def s(cls):
+            return super().s() * 1
+
+    return (lambda x: x * B.s()), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def super_property():
+    class A:
+        @property
+        def s(self):
+            return 2.0
+
+    class B(A):
+        @property
+        def s(self):
+            return super().s * 1
+
+    b = B()
+    return (lambda x: x * b.s), lambda: setattr(A, "s", property(lambda self: 3.0))
+
+
+@way
+def super_init():
+    class A:
+        def __init__(self):
+            self.k = 2.0
+
+    class B(A):
+        def __init__(self):
+            super().__init__()
+
+    def i(self):
+        self.k = 3.0
+
+    return (lambda x: x * B().k), lambda: setattr(A, "__init__", i)
+
+
+@way
+def module_super_forward():
+    class A(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    class B(A):
+        def forward(self, x):
+            return super().forward(x) * 1
+
+    b = B()
+    return (lambda x: b(x)), lambda: setattr(A, "forward", lambda self, x: x * 3)
+
+
+@way
+def module_super_of_ours():
+    class B(nn.ReLU):
+        def forward(self, x):
+            return super().forward(x) * 1
+
+    b = B()
+    old = nn.ReLU.forward
+    return (
+        (lambda x: b(x - 2)),
+        lambda: setattr(nn.ReLU, "forward", lambda self, x: x * 3),
+        lambda: setattr(nn.ReLU, "forward", old),
+    )
+
+
+@way
+def conv_functional_patched():
+    m = nn.Linear(3, 3, bias=False)
+    m.weight.data.fill_(1.0)
+    old = F.linear
+    return (
+        (lambda x: m(x).detach()),
+        lambda: setattr(F, "linear", lambda x, w, b=None: x * 5),
+        lambda: setattr(F, "linear", old),
+    )
+
+
+@way
+def init_patched():
+    old = tg.zeros
+    return (lambda x: x + tg.zeros(3)), lambda: setattr(tg, "zeros", tg.ones), lambda: setattr(tg, "zeros", old)
+
+
+@way
+def from_import_function_global_rebound():
+    g = {"relu": F.relu, "tg": tg}
+    exec("def f(x): return relu(x-2)", g)
+    return g["f"], lambda: g.update(relu=lambda x: x * 7)
+
+
+@way
+def group_setting_custom():
+    p = nn.Parameter(tg.ones(3))
+    o = optim.SGD([dict(params=[p], tag=2.0)], lr=0.1)
+    return (lambda x: x * o.param_groups[0]["tag"]), lambda: o.param_groups[0].update(tag=3.0)
+
+
+@way
+def add_param_group():
+    p, q = nn.Parameter(tg.ones(3)), nn.Parameter(tg.ones(3))
+    o = optim.SGD([p], lr=0.1)
+
+    def f(x):
+        p.grad = tg.ones(3)
+        q.grad = tg.ones(3)
+        o.step()
+        return q.detach() * x
+
+    return f, lambda: o.add_param_group({"params": [q]})
+
+
+@way
+def defaults_dict_of_optimizer():
+    p = nn.Parameter(tg.ones(3))
+    o = optim.SGD([p], lr=0.1)
+    return (lambda x: x * o.defaults["lr"]), lambda: o.defaults.update(lr=3.0)
+
+
+@way
+def lr_read_by_python():
+    p = nn.Parameter(tg.ones(3))
+    o = optim.SGD([p], lr=2.0)
+    return (lambda x: x * o.param_groups[0]["lr"]), lambda: o.param_groups[0].update(lr=3.0)
+
+
+@way
+def nested_config():
+    c = Plain(a=Plain(b={"c": [Plain(k=2.0)]}))
+    return (lambda x: x * c.a.b["c"][0].k), lambda: setattr(c.a.b["c"][0], "k", 3.0)
+
+
+@way
+def dict_get_default():
+    d = {}
+    return (lambda x: x * d.get("k", 2.0)), lambda: d.update(k=3.0)
+
+
+@way
+def dict_in_test():
+    d = {}
+    return (lambda x: x * (3 if "k" in d else 2)), lambda: d.update(k=1)
+
+
+@way
+def dict_len_by_bool():
+    d = {}
+    return (lambda x: x * (3 if d else 2)), lambda: d.update(k=1)
+
+
+@way
+def list_comprehension_over_global():
+    values = [1.0, 1.0]
+    return (lambda x: sum([x * v for v in values])), lambda: values.append(1.0)
+
+
+@way
+def star_args_list():
+    values = [2.0]
+
+    def g(x, *a):
+        return x * a[0]
+
+    return (lambda x: g(x, *values)), lambda: values.__setitem__(0, 3.0)
+
+
+@way
+def star_kwargs_dict():
+    d = {"k": 2.0}
+
+    def g(x, k):
+        return x * k
+
+    return (lambda x: g(x, **d)), lambda: d.update(k=3.0)
+
+
+@way
+def enum_member_list():
+    class E(enum.Enum):
+        A = 1
+        B = 2
+
+    values = [E.A]
+    return (lambda x: x * (2 if values[0] is E.A else 3)), lambda: values.__setitem__(0, E.B)
+
+
+@way
+def int_flag():
+    class Fl(enum.IntFlag):
+        A = 1
+        B = 2
+
+    c = Plain(f=Fl.A)
+    return (lambda x: x * (3 if c.f & Fl.B else 2)), lambda: setattr(c, "f", Fl.A | Fl.B)
+
+
+@way
+def configparser_():
+    c = configparser.ConfigParser()
+    c["a"] = {"k": "2"}
+    return (lambda x: x * c.getfloat("a", "k")), lambda: c["a"].__setitem__("k", "3")
+
+
+@way
+def string_template():
+    t = string.Template("$a")
+    return (lambda x: x * len(t.substitute(a="xx"))), lambda: setattr(t, "template", "$a$a")
+
+
+@way
+def regex_replaced():
+    c = Plain(r=re.compile("a"))
+    return (lambda x: x * len(c.r.findall("ab"))), lambda: setattr(c, "r", re.compile("[ab]"))
+
+
+@way
+def custom_mapping():
+    class M(collections.abc.Mapping):
+        def __init__(self):
+            self._d = {"k": 2.0}
+
+        def __getitem__(self, k):
+            return self._d[k]
+
+        def __iter__(self):
+            return iter(self._d)
+
+        def __len__(self):
+            return len(self._d)
+
+    m = M()
+    return (lambda x: x * m["k"]), lambda: m._d.update(k=3.0)
+
+
+@way
+def custom_mapping_get():
+    class M(collections.abc.Mapping):
+        def __init__(self):
+            self._d = {}
+
+        def __getitem__(self, k):
+            return self._d[k]
+
+        def __iter__(self):
+            return iter(self._d)
+
+        def __len__(self):
+            return len(self._d)
+
+    m = M()
+    return (lambda x: x * m.get("k", 2.0)), lambda: m._d.update(k=3.0)
+
+
+@way
+def custom_sequence_iter():
+    class S:
+        def __init__(self):
+            self.v = [2.0]
+
+        def __iter__(self):
+            yield from self.v
+
+    q = S()
+    return (lambda x: sum(x * v for v in q)), lambda: q.v.append(1.0)
+
+
+@way
+def bool_of_object():
+    class B:
+        on = True
+
+        def __bool__(self):
+            return self.on
+
+    b = B()
+    return (lambda x: x * (2 if b else 3)), lambda: setattr(b, "on", False)
+
+
+@way
+def float_of_object():
+    class B:
+        k = 2.0
+
+        def __float__(self):
+            return self.k
+
+    b = B()
+    return (lambda x: x * float(b)), lambda: setattr(b, "k", 3.0)
+
+
+@way
+def index_of_object():
+    class B:
+        k = 1
+
+        def __index__(self):
+            return self.k
+
+    b = B()
+    return (lambda x: x[b] * 1), lambda: setattr(b, "k", 2)
+
+
+@way
+def rmul_of_object():
+    class B:
+        k = 2.0
+
+        def __rmul__(self, o):
+            return o * self.k
+
+        __array_ufunc__ = None
+
+    b = B()
+    return (lambda x: x * b), lambda: setattr(b, "k", 3.0)
+
+
+@way
+def format_of_object():
+    class B:
+        k = 2
+
+        def __format__(self, spec):
+            return "x" * self.k
+
+    b = B()
+    return (lambda x: x * len(f"{b}")), lambda: setattr(b, "k", 3)
+
+
+@way
+def str_of_object():
+    class B:
+        k = 2
+
+        def __str__(self):
+            return "x" * self.k
+
+    b = B()
+    return (lambda x: x * len(str(b))), lambda: setattr(b, "k", 3)
+
+
+@way
+def hash_eq_in_dict():
+    class B:
+        k = 1
+
+        def __hash__(self):
+            return self.k
+
+        def __eq__(self, o):
+            return isinstance(o, int) and self.k == o
+
+    b = B()
+    d = {1: 2.0, 2: 3.0}
+    return (lambda x: x * d[b]), lambda: setattr(b, "k", 2)
+
+
+@way
+def context_manager_class():
+    class C:
+        k = 2.0
+
+        def __enter__(self):
+            return self.k
+
+        def __exit__(self, *a):
+            pass
+
+    c = C()
+
+    def f(x):
+        with c as k:
+            return x * k
+
+    return f, lambda: setattr(c, "k", 3.0)
+
+
+@way
+def iter_next_class():
+    class It:
+        def __init__(self, n):
+            self.n = n
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.n <= 0:
+                raise StopIteration
+            self.n -= 1
+            return 1.0
+
+    c = Plain(n=2)
+    return (lambda x: sum(x * v for v in It(c.n))), lambda: setattr(c, "n", 3)
+
+
+@way
+def length_hint():
+    class B:
+        k = 2
+
+        def __len__(self):
+            return self.k
+
+    b = B()
+    return (lambda x: x * len(b)), lambda: setattr(b, "k", 3)
+
+
+@way
+def lambda_default_arg():
+    fs = [lambda x, k=k: x * k for k in (2.0, 3.0)]
+    c = Plain(i=0)
+    return (lambda x: fs[c.i](x)), lambda: setattr(c, "i", 1)
+
+
+@way
+def nested_partial():
+    p = functools.partial(functools.partial(lambda a, b, x: x * a * b, 2.0), 1.0)
+
+    def change():
+        p.__setstate__((p.func, (3.0, 1.0), {}, None))
+
+    return (lambda x: p(x)), change
+
+
+@way
+def partial_attribute():
+    p = functools.partial(lambda x: x * p.k)
+    p.k = 2.0
+    return (lambda x: p(x)), lambda: setattr(p, "k", 3.0)
+
+
+@way
+def lru_cache_attribute():
+    @functools.lru_cache
+    def g():
+        return 2.0
+
+    g.k = 2.0
+    return (lambda x: x * g.k), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def wrapped_attribute():
+    def inner(x):
+        return x * 2
+
+    @functools.wraps(inner)
+    def outer(x):
+        return outer.__wrapped__(x)
+
+    return (lambda x: outer(x)), lambda: setattr(outer, "__wrapped__", lambda x: x * 3)
+
+
+@way
+def reduce_operator():
+    c = Plain(op=operator.add)
+    return (lambda x: functools.reduce(c.op, [x, x, x])), lambda: setattr(c, "op", operator.mul)
+
+
+@way
+def itemgetter_():
+    g = operator.itemgetter("k")
+    d = {"k": 2.0}
+    return (lambda x: x * g(d)), lambda: d.update(k=3.0)
+
+
+@way
+def map_filter():
+    k = [2.0]
+    return (lambda x: sum(map(lambda v: v * k[0], [x]))), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def generator_in_list():
+    k = [2.0]
+
+    def g():
+        yield from k
+
+    return (lambda x: x * next(g())), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def recursion():
+    c = Plain(n=2)
+
+    def g(x, n):
+        return x if n == 0 else g(x, n - 1) * 2
+
+    return (lambda x: g(x, c.n)), lambda: setattr(c, "n", 3)
+
+
+@way
+def mutual_recursion_cell():
+    k = [2.0]
+
+    def a(x, n):
+        return b(x, n - 1) if n else x
+
+    def b(x, n):
+        return a(x, n - 1) * k[0] if n else x * k[0]
+
+    return (lambda x: a(x, 3)), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def nonlocal_in_inner():
+    k = 2.0
+
+    def outer():
+        def set_(v):
+            nonlocal k
+            k = v
+
+        return set_
+
+    s = outer()
+    return (lambda x: x * k), lambda: s(3.0)
+
+
+@way
+def class_in_function_default():
+    class A:
+        k = 2.0
+
+    def g(x, cls=A):
+        return x * cls.k
+
+    return (lambda x: g(x)), lambda: setattr(A, "k", 3.0)
+
+
+@way
+def type_annotations_read():
+    class A:
+        k: float = 2.0
+
+    return (lambda x: x * len(A.__annotations__)), lambda: A.__annotations__.update(j=int)
+
+
+@way
+def slots_and_dict():
+    class A:
+        __slots__ = ("__dict__", "k")
+
+    a = A()
+    a.k = 1.0
+    a.j = 2.0
+    return (lambda x: x * a.j * a.k), lambda: setattr(a, "j", 3.0)
+
+
+@way
+def slot_deleted():
+    class A:
+        __slots__ = ("k",)
+
+    a = A()
+    a.k = 3.0
+
+    def f(x):
+        try:
+            return x * a.k
+        except AttributeError:
+            return x * 2
+
+    return f, lambda: delattr(a, "k")
+
+
+@way
+def slot_added():
+    class A:
+        __slots__ = ("k",)
+
+    a = A()
+
+    def f(x):
+        try:
+            return x * a.k
+        except AttributeError:
+            return x * 2
+
+    return f, lambda: setattr(a, "k", 3.0)
+
+
+@way
+def own_dict_replaced():
+    a = Plain(k=2.0)
+    return (lambda x: x * a.k), lambda: setattr(a, "__dict__", {"k": 3.0})
+
+
+@way
+def borg():
+    shared = {"k": 2.0}
+
+    class B:
+        def __init__(self):
+            self.__dict__ = shared
+
+    return (lambda x: x * B().k), lambda: shared.update(k=3.0)
+
+
+@way
+def data_descriptor_added():
+    class A:
+        pass
+
+    a = A()
+    a.k = 2.0
+    return (lambda x: x * a.k), lambda: setattr(A, "k", property(lambda s: 3.0))
+
+
+@way
+def nondata_descriptor_on_class():
+    class D:
+        def __get__(self, o, c):
+            return 2.0 if o is None else 5.0
+
+    class A:
+        k = D()
+
+    return (lambda x: x * A.k), lambda: setattr(D, "__get__", lambda s, o, c: 3.0)
+
+
+@way
+def descriptor_set_name_storage():
+    class D:
+        def __set_name__(self, o, n):
+            self.n = "_" + n
+
+        def __get__(self, o, c):
+            return getattr(o, self.n)
+
+        def __set__(self, o, v):
+            setattr(o, self.n, v)
+
+    class A:
+        k = D()
+
+    a = A()
+    a.k = 2.0
+    return (lambda x: x * a.k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def getattr_delegation():
+    inner = Plain(k=2.0)
+
+    class A:
+        def __init__(self, i):
+            self._i = i
+
+        def __getattr__(self, n):
+            return getattr(self._i, n)
+
+    a = A(inner)
+    return (lambda x: x * a.k), lambda: setattr(inner, "k", 3.0)
+
+
+@way
+def getattribute_delegation():
+    inner = Plain(k=2.0)
+
+    class A:
+        def __init__(self, i):
+            object.__setattr__(self, "_i", i)
+
+        def __getattribute__(self, n):
+            return getattr(object.__getattribute__(self, "_i"), n)
+
+    a = A(inner)
+    return (lambda x: x * a.k), lambda: setattr(inner, "k", 3.0)
+
+
+@way
+def getattribute_argument():
+    class A:
+        def __init__(self, k):
+            object.__setattr__(self, "d", {"k": k})
+
+        def __getattribute__(self, n):
+            if n.startswith("__"):
+                raise KeyError(n)
+            return object.__getattribute__(self, "d")[n]
+
+    a = A(2.0)
+    return (lambda x: x * a.k), lambda: object.__getattribute__(a, "d").update(k=3.0)
+
+
+@way
+def computed_attr_via_loop():
+    c = Plain(lr_a=1.0, lr_b=2.0)
+
+    def f(x):
+        for n in ("a", "b"):
+            x = x * getattr(c, "lr_" + n)
+        return x
+
+    return f, lambda: setattr(c, "lr_b", 3.0)
+
+
+@way
+def computed_in_class_by_dict():
+    class C:
+        a = 2.0
+        b = 3.0
+
+    d = {"n": "a"}
+    return (lambda x: x * getattr(C, d["n"])), lambda: d.update(n="b")
+
+
+@way
+def computed_functional_patched():
+    d = {"n": "relu"}
+    old = F.relu
+    return (
+        (lambda x: getattr(F, d["n"])(x - 2)),
+        lambda: setattr(F, "relu", lambda x: x * 9),
+        lambda: setattr(F, "relu", old),
+    )
+
+
+@way
+def setattr_hasattr_toggle():
+    c = Plain()
+    return (lambda x: x * (3 if hasattr(c, "flag") else 2)), lambda: setattr(c, "flag", 1)
+
+
+@way
+def vars_of_class():
+    class C:
+        k = 2.0
+
+    return (lambda x: x * vars(C)["k"]), lambda: setattr(C, "k", 3.0)
+
+
+@way
+def dir_of_object():
+    c = Plain(a=1)
+    return (lambda x: x * len([n for n in dir(c) if not n.startswith("_")])), lambda: setattr(c, "b", 1)
+
+
+@way
+def operator_attrgetter_dotted():
+    c = Plain(a=Plain(k=2.0))
+    g = operator.attrgetter("a.k")
+    return (lambda x: x * g(c)), lambda: setattr(c.a, "k", 3.0)
+
+
+@way
+def contextvar_run():
+    v = contextvars.ContextVar("v", default=2.0)
+
+    def g():
+        return v.get()
+
+    return (lambda x: x * g()), lambda: v.set(3.0)
+
+
+@way
+def thread_local_subclass():
+    class L(threading.local):
+        k = 2.0
+
+    local = L()
+    return (lambda x: x * local.k), lambda: setattr(local, "k", 3.0)
+
+
+@way
+def queue_():
+    q = queue.Queue()
+    q.put(1)
+    return (lambda x: x * q.qsize()), lambda: q.put(2)
+
+
+@way
+def heap():
+    h = [2.0, 5.0]
+    return (lambda x: x * h[0]), lambda: heapq.heappush(h, 1.0)
+
+
+@way
+def mutable_in_frozenset_obj():
+    a = Plain(k=2.0)
+    s = frozenset([a])
+    return (lambda x: x * next(iter(s)).k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def obj_in_set():
+    a = Plain(k=2.0)
+    s = {a}
+    return (lambda x: x * next(iter(s)).k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def obj_as_dict_key():
+    a = Plain(k=2.0)
+    d = {a: 1}
+    return (lambda x: x * next(iter(d)).k), lambda: setattr(a, "k", 3.0)
+
+
+@way
+def fn_as_dict_key():
+    k = [2.0]
+    d = {(lambda x: x * k[0]): 1}
+    return (lambda x: next(iter(d))(x)), lambda: k.__setitem__(0, 3.0)
+
+
+@way
+def dict_items_view():
+    d = {"k": 2.0}
+    v = d.items()
+    return (lambda x: x * dict(v)["k"]), lambda: d.update(k=3.0)
+
+
+@way
+def tuple_equal_replaced():
+    c = Plain(t=(1, 2.0))
+    return (lambda x: x * c.t[1]), lambda: setattr(c, "t", (1, 3.0))
+
+
+@way
+def namedtuple_field_obj():
+    N = collections.namedtuple("N", "a")
+    n = N(a={"k": 2.0})
+    return (lambda x: x * n.a["k"]), lambda: n.a.update(k=3.0)
+
+
+@way
+def str_subclass():
+    class S(str):
+        k = 2.0
+
+    s = S("a")
+    return (lambda x: x * s.k), lambda: setattr(S, "k", 3.0)
+
+
+@way
+def int_subclass_attr():
+    class Whole(int):
+        pass
+
+    i = Whole(2)
+    i.k = 2.0
+    return (lambda x: x * i.k), lambda: setattr(i, "k", 3.0)
+
+
+@way
+def exception_class_attr():
+    class E(Exception):
+        k = 2.0
+
+    def f(x):
+        try:
+            raise E
+        except E as e:
+            return x * e.k
+
+    return f, lambda: setattr(E, "k", 3.0)
+
+
+@way
+def registry_of_types():
+    d = {int: 2.0, float: 3.0}
+    c = Plain(v=1)
+    return (lambda x: x * d[type(c.v)]), lambda: setattr(c, "v", 1.0)
+
+
+@way
+def singledispatchmethod():
+    class A:
+        @functools.singledispatchmethod
+        def g(self, v):
+            return 2.0
+
+    a = A()
+    return (
+        lambda x: x * a.g(1)
+    ), lambda: A.g.register(int)(lambda s, v: 3.0) if 0 else vars(A)["g"].register(int, lambda s, v: 3.0)
+
+
+@way
+def distributions_attr():
+    from tapegrad import distributions as D
+
+    d = D.Normal(tg.zeros(3), tg.ones(3))
+    return (lambda x: d.log_prob(x)), lambda: setattr(d, "loc", tg.ones(3))
+
+
+@way
+def scheduler_attr():
+    p = nn.Parameter(tg.ones(3))
+    o = optim.SGD([p], lr=0.1)
+    s = optim.lr_scheduler.StepLR(o, 1)
+    return (lambda x: x * s.get_last_lr()[0]), lambda: (o.step(), s.step())
+
+
+@way
+def functional_settings_of_layer():
+    m = nn.Softplus(beta=1.0)
+    return (lambda x: m(x)), lambda: setattr(m, "beta", 3.0)
+
+
+@way
+def batchnorm_momentum():
+    m = nn.BatchNorm1d(3, momentum=0.1)
+    return (lambda x: (m(tg.stack([x, x + 1])), m.running_mean * 1)[1]), lambda: setattr(m, "momentum", 0.5)
+
+
+@way
+def parametrized():
+    m = nn.Linear(3, 3, bias=False)
+    m.weight.data.fill_(1.0)
+
+    class Par(nn.Module):
+        k = 2.0
+
+        def forward(self, X):
+            return X * self.k
+
+    nn.utils.parametrize.register_parametrization(m, "weight", Par())
+    return (lambda x: m(x).detach()), lambda: setattr(Par, "k", 3.0)
+
+
+@way
+def module_getattr_override():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.ReLU()
+            self.d = {"k": 2.0}
+
+        def __getattr__(self, n):
+            if n == "k":
+                return self.d["k"]
+            return super().__getattr__(n)
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: m.d.update(k=3.0)
+
+
+@way
+def module_property():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._k = 2.0
+
+        @property
+        def k(self):
+            return self._k
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: setattr(m, "_k", 3.0)
+
+
+@way
+def module_list_in_plain_list():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ls = [nn.ReLU()]
+
+        def forward(self, x):
+            return self.ls[0](x - 2)
+
+    m = M()
+    return (lambda x: m(x)), lambda: m.ls.__setitem__(0, nn.Sigmoid())
+
+
+@way
+def module_vars_written_existing():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = 2.0
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: vars(m).update(k=3.0)
+
+
+@way
+def object_setattr_on_module():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = 2.0
+
+        def forward(self, x):
+            return x * self.k
+
+    m = M()
+    return (lambda x: m(x)), lambda: object.__setattr__(m, "k", 3.0)
+
+
+@way
+def autograd_function():
+    class Fn(tg.autograd.Function):
+        k = 2.0
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * Fn.k
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    return (lambda x: Fn.apply(x)), lambda: setattr(Fn, "k", 3.0)
+
+
+@way
+def global_default_device_dtype_fn():
+    return (
+        (lambda x: x * tg.get_default_dtype().itemsize),
+        lambda: tg.set_default_dtype(tg.float64),
+        lambda: tg.set_default_dtype(tg.float32),
+    )
+
+
+@way
+def deterministic_flag():
+    return (
+        (lambda x: x * (3 if tg.are_deterministic_algorithms_enabled() else 2)),
+        lambda: tg.use_deterministic_algorithms(True),
+        lambda: tg.use_deterministic_algorithms(False),
+    )
+
+
+@way
+def exec_defined():
+    g = {"k": 2.0}
+    exec("def h(x): return x*k", g)
+    h = g["h"]
+    return (lambda x: h(x)), lambda: g.update(k=3.0)
+
+
+@way
+def eval_in_function():
+    d = {"k": 2.0}
+    return (lambda x: x * eval("k", d)), lambda: d.update(k=3.0)
+
+
 # ---------------------------------------------------------------------------------------------------------------- the test
 
 PATCHED = []
@@ -1809,14 +2930,16 @@ def patch(owner, name, value):
 
 def results(name, wrap):
     """What the function returns before and after the changes, two calls each beyond those in which it is traced."""
-    function, changes = WAYS[name]()
+    function, changes, *restore = WAYS[name]()
     function = wrap(function)
     found = []
     try:
         for change in (*(changes if isinstance(changes, tuple) else (changes,)), lambda: None):
-            found += [np.array(function(tg.tensor([1.0, 2.0, 3.0]))).tolist() for _ in range(3)]
+            found += [np.array(function(tg.tensor([1.0, 2.0, 3.0])).detach()).tolist() for _ in range(3)]
             change()
     finally:
+        for undo in restore:
+            undo()
         while PATCHED:
             PATCHED.pop()()
         sys.modules.pop("settings_of_a_test", None)

@@ -48,9 +48,9 @@ DEPTH = 8  # most calls and containers between the function and what is guarded
 # Modules whose attributes are assumed not to change, but for those that a function names
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
 # Those whose objects hold data in attributes that no name in the function's code leads to
-PLAIN = frozenset(("_weakrefset", "collections", "configparser", "functools", "string", "weakref"))
+PLAIN = frozenset(("_weakrefset", "collections", "configparser", "functools", "os", "queue", "string", "weakref"))
 REFLECTION = frozenset(
-    ("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars")
+    ("__dict__", "asdict", "astuple", "dir", "getattr", "hasattr", "vars")
 )  # with these any attribute may be read
 # With these any item of a dict may be read
 ITERATION = frozenset(("copy", "deepcopy", "get", "items", "pop", "setdefault", "state_dict", "values"))
@@ -82,6 +82,7 @@ PYTHON = frozenset((
     "fractions", "functools", "inspect", "itertools", "logging", "math", "numbers", "operator", "random", "re", "statistics",
     "string", "textwrap", "threading", "time", "types", "typing", "warnings", "weakref",
 ))  # fmt: skip
+ASKS = "are_", "get_", "is_"  # how names of functions that say how something is set begin
 VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
 METHODS = frozenset((types.BuiltinMethodType, types.MethodWrapperType))
 GETTERS = frozenset((operator.attrgetter, operator.methodcaller))
@@ -129,6 +130,8 @@ class ReachableState:
         self._attributes: dict[int, tuple[Any, Attributes]] = {}
         self._values: dict[int, tuple[Any, bytes]] = {}  # of arrays, when the walk reached them
         self._caches: list[Any] = []
+        self._libraries: dict[int, types.ModuleType] = {}
+        self._locals: list[Any] = []  # what has other attributes in each thread
         self._seen: dict[int, Any] = {}
         self._waiting: deque[tuple[Any, int]] = deque()
         self.follow((record.Tensor, function, *arguments))
@@ -142,6 +145,8 @@ class ReachableState:
                 self._contents(*self._waiting.popleft())
             if self._computes_names:
                 self._used |= self._texts
+                for module in list(self._libraries.values()):
+                    self._library(module, self._texts, set())
             for owner, known, depth in self._owners:  # names that were found later may be attributes of these, too
                 self._members(owner, known, depth)
         used = frozenset(self._used)
@@ -149,6 +154,10 @@ class ReachableState:
             names = Names(items, used)
             places.append((names, 0, names[0]))
         self._named.clear()
+        for local in self._locals:
+            read = functools.partial(names_there, local, used)
+            self.places.append((Computed("which attributes there are", read), 0, read()))
+        self._locals.clear()
 
     # ----------------------------------------------------------------------------------------------------------- the walk
 
@@ -235,6 +244,8 @@ class ReachableState:
         source = Present(container) if hasattr(type(container), "__missing__") else container
         for key in list(container) if is_dict else range(len(container)):
             self.add(places, source, key, depth, key if isinstance(key, str) else "")
+            if is_dict:
+                self.visit(key, depth + 1)
 
     def _contents(self, value: Any, depth: int) -> None:
         cls: Any = type(value)
@@ -265,6 +276,7 @@ class ReachableState:
             self._reference(value, depth)
         elif issubclass(cls, threading.local):
             self._owners.append((value, set(), depth))
+            self._locals.append(value)
         elif cls in weakref.ProxyTypes:
             self.visit(value.__repr__.__self__, depth)
         elif not issubclass(cls, type) and "__wrapped__" in own_of(value):
@@ -278,6 +290,8 @@ class ReachableState:
 
     def _wrapper(self, value: Any, depth: int) -> None:
         """What calls a function, or is read by calling one."""
+        if isinstance(value, functools.partial | CACHED):
+            self._owners.append((value, set(), depth))
         if isinstance(value, functools.partial):
             attributes = Attributes(value)
             for name in ("func", "args", "keywords"):
@@ -349,7 +363,9 @@ class ReachableState:
             if name in space:
                 self._variable(space, name, depth, name, used)
             else:  # one of Python's own, or none yet
-                self._judge(name, vars(builtins).get(name))
+                if name in vars(builtins):
+                    self._judge(name, vars(builtins)[name])
+                    self.note(self.places, vars(builtins), name, vars(builtins)[name])
                 self.note(self.places, space, name, LENGTH)
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             self._variable(cell, 0, depth, name, used)
@@ -379,10 +395,15 @@ class ReachableState:
     def _library(self, module: types.ModuleType, names: Iterable[str], above: set[int]) -> None:
         own = vars(module)
         above.add(id(module))
+        self._libraries.setdefault(id(module), module)
         for name in sorted(own.keys() & names):
             value = own[name]
             self.note(self.places, own, name, value)
             self._judge(f"{module.__name__}.{name}", value)
+            if issubclass(type(value), list | set) or is_plain(type(value)):
+                self.visit(value, 1)
+            if name.startswith(ASKS) and is_setting(value):
+                self.read(f"{name}()", value, 1)
             if issubclass(type(value), types.ModuleType) and is_closed(value.__name__) and id(value) not in above:
                 self._library(value, names, above)
 
@@ -419,7 +440,7 @@ class ReachableState:
                 self.items(self.of_modules, value, depth)
             else:
                 self.add(self.of_modules, own, name, depth)
-        self._owners.append((module, set(names), depth))
+        self._owners.append((module, set(names) - {"training"}, depth))
         if id(EVERYWHERE) not in self._seen:
             self._seen[id(EVERYWHERE)] = EVERYWHERE
             for table in CALL_TABLES:
@@ -496,13 +517,17 @@ class ReachableState:
             for name in sorted(new & vars(owner).keys()):
                 self.read(name, functools.partial(getattr, owner, name), depth)
         is_class = issubclass(cls, type)
+        if issubclass(cls, Optimizer) and "param_groups" in self._used:  # others than the package's read settings, too
+            for group in owner.param_groups:
+                for name in sorted((self._used if "param_groups" in new else new) & group.keys() - {"params"}):
+                    self.add(self.places, group, name, depth, name)
         own = NOTHING if is_class or issubclass(cls, threading.local) else own_of(owner)
-        places = self.of_modules if issubclass(cls, Module) else self.places
+        places = self.of_modules if issubclass(cls, Module) and not self._is_open(cls) else self.places
         classes = self._classes_of(owner) + self._classes_of(cls) if is_class else self._classes_of(cls)
         reflects = not REFLECTION.isdisjoint(new)
         names = new & own.keys()
-        if own is not NOTHING:  # a module's, too: somebody may write into its `__dict__`
-            self._named.setdefault(id(own), (self.places if self._is_open(cls) else places, own))
+        if own is not NOTHING:
+            self._named.setdefault(id(own), (places, own))
         if own and reflects and not issubclass(cls, Optimizer | types.FunctionType):
             self.note(places, own, LENGTH, len(own))
             names |= own.keys()
@@ -581,6 +606,14 @@ def may_read(value: Any) -> bool:
     return type(value) is types.BuiltinFunctionType and root != "None"
 
 
+def is_setting(value: Any) -> bool:
+    """Whether a function of the package that takes no arguments says how something is set."""
+    if type(value) is not types.FunctionType or MARK not in value.__globals__:
+        return False
+    code = value.__code__
+    return not code.co_argcount and not code.co_kwonlyargcount and type(value()) in SIMPLE
+
+
 def own_of(value: Any) -> Any:
     """The attributes of an object itself, whatever it says; an empty dict if it has none."""
     try:
@@ -625,6 +658,11 @@ def values_of(read: Callable[[], Any]) -> bytes:
     return found.tobytes() if is_small else b""
 
 
+def names_there(owner: Any, used: frozenset[str]) -> frozenset[str]:
+    """Which names are attributes of an object that has others in each thread."""
+    return frozenset(used & vars(owner).keys())
+
+
 def has_forgotten(function: Any, then: Any) -> bool:
     """Whether a caching function may have dropped what it had then."""
     now = function.cache_info()
@@ -647,7 +685,7 @@ def steps_itself(optimizer: Optimizer) -> bool:
 def is_ours(cls: type) -> bool:
     """Whether a class is the package's, whatever it says of itself."""
     functions = [inspect.unwrap(f) for f in vars(cls).values() if isinstance(f, types.FunctionType)]
-    ours = any([MARK in getattr(f, "__globals__", ()) for f in functions])
+    ours = bool(functions) and all([MARK in getattr(f, "__globals__", ()) for f in functions])
     return ours or str(cls.__module__).partition(".")[0] == PACKAGE
 
 
