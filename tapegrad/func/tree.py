@@ -57,16 +57,17 @@ LEAF = Spec(None, (), [], None)
 
 def children_of(node: Any) -> tuple[Any, list[Any]] | None:
     """Keys and children of a container; None for a leaf."""
+    cls = type(node)  # `isinstance` would ask the object, which may say anything
     if node is None:
         return (), []
-    if type(node) in REGISTERED:
-        children, keys = REGISTERED[type(node)][0](node)
+    if cls in REGISTERED:
+        children, keys = REGISTERED[cls][0](node)
         return keys, list(children)
-    if isinstance(node, tuple | list):
+    if issubclass(cls, tuple | list):
         return len(node), list(node)
-    if isinstance(node, dict):
+    if issubclass(cls, dict):
         return tuple(node), list(node.values())
-    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+    if dataclasses.is_dataclass(cls):
         names = [f.name for f in dataclasses.fields(node) if takes_part(getattr(node, f.name))]
         return tuple(names), [getattr(node, name) for name in names]
     return None
@@ -74,7 +75,7 @@ def children_of(node: Any) -> tuple[Any, list[Any]] | None:
 
 def takes_part(value: Any) -> bool:
     """Whether a dataclass field's value is a leaf or a container."""
-    return isinstance(value, LEAF_TYPES) or (value is not None and children_of(value) is not None)
+    return issubclass(type(value), LEAF_TYPES) or (value is not None and children_of(value) is not None)
 
 
 def flatten(tree: Any, stop: Container[int] = ()) -> tuple[list[Any], Spec]:
@@ -84,7 +85,7 @@ def flatten(tree: Any, stop: Container[int] = ()) -> tuple[list[Any], Spec]:
 
 
 def _flatten(tree: Any, leaves: list[Any], stop: Container[int]) -> Spec:
-    found = None if isinstance(tree, LEAF_TYPES) or (stop and id(tree) in stop) else children_of(tree)
+    found = None if issubclass(type(tree), LEAF_TYPES) or (stop and id(tree) in stop) else children_of(tree)
     if found is None:
         leaves.append(tree)
         return LEAF

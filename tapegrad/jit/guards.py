@@ -517,7 +517,7 @@ class ReachableState:
             for name in sorted(new & vars(owner).keys()):
                 self.read(name, functools.partial(getattr, owner, name), depth)
         is_class = issubclass(cls, type)
-        if issubclass(cls, Optimizer) and "param_groups" in self._used:  # others than the package's read settings, too
+        if issubclass(cls, Optimizer) and "param_groups" in self._used and not steps_itself(owner):  # it reads settings, too
             for group in owner.param_groups:
                 for name in sorted((self._used if "param_groups" in new else new) & group.keys() - {"params"}):
                     self.add(self.places, group, name, depth, name)

@@ -197,7 +197,7 @@ def hidden(name: str, value: Any, stop: Container[int] = (), fields: bool = Fals
 
 def paths(name: str, value: Any, stop: Container[int] = ()) -> Iterator[str]:
     """A name for each leaf of a nested value."""
-    found = None if isinstance(value, tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
+    found = None if issubclass(type(value), tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
     if found is None:
         yield name
         return

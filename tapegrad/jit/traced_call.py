@@ -210,7 +210,7 @@ class TracedCall:
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
             seen = first.setdefault(id(leaf), i)
-            is_new = seen == i or not (isinstance(leaf, Box) or id(leaf) in self.trace.left)
+            is_new = seen == i or not (issubclass(type(leaf), Box) or id(leaf) in self.trace.left)
             self.results.append(self._result(leaf) if is_new else Result(None, duplicate_of=seen))
         for r in self.results:
             if r.slot and is_used_up(r.slot, floor):
@@ -362,7 +362,7 @@ class TracedCall:
             return Result(None, same=self.positions[id(leaf)])
         if id(leaf) in self.trace.left:
             return Result(Ref(self.trace.left[id(leaf)][1]), is_number=True)
-        if not isinstance(leaf, Box):
+        if not issubclass(type(leaf), Box):
             if not self.reachable.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")
             return Result(leaf)
