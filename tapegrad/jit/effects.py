@@ -188,7 +188,7 @@ def value_at(container: Any, key: Any) -> Any:
 
 def is_record(value: Any) -> bool:
     """Whether a value is a dataclass's instance, which has fields instead of items."""
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return dataclasses.is_dataclass(type(value))
 
 
 # ------------------------------------------------------------------------------------------------------------- containers
@@ -233,7 +233,7 @@ def containers_in(roots: Any, stop: Any) -> Iterator[tuple[Path, Any]]:
     waiting: list[tuple[Path, Any]] = [((i,), root) for i, root in enumerate(roots)]
     while waiting:
         path, value = waiting.pop()
-        found = None if isinstance(value, tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
+        found = None if issubclass(type(value), tree.LEAF_TYPES) or id(value) in stop else tree.children_of(value)
         if id(value) in stop or (found is not None and len(path) > 1 and not (value is None or isinstance(value, tuple))):
             yield path, value
         if found is not None:
@@ -359,9 +359,9 @@ def written_arguments(written: Written, args: Any, kwargs: Any) -> dict[int, Use
 
 def stepped(value: Any, kind: str, key: Any) -> Any:
     """An item of a container or a field of a record among the arguments; None if there is none."""
-    if kind == ITEM and isinstance(value, dict | list | tuple):
+    if kind == ITEM and issubclass(type(value), dict | list | tuple):
         return held(Present(value) if isinstance(value, dict) else value, key)
-    is_field = kind != ITEM and (is_record(value) or (isinstance(value, tuple) and key in getattr(value, "_fields", ())))
+    is_field = kind != ITEM and (is_record(value) or (issubclass(type(value), tuple) and key in getattr(value, "_fields", ())))
     return getattr(value, key, None) if is_field else None
 
 

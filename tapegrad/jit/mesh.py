@@ -129,7 +129,7 @@ def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     if is_spec(spec):
         yield from ((what, spec, leaf) for leaf in tree.flatten(value)[0])
         return
-    found = None if isinstance(value, tree.LEAF_TYPES) else tree.children_of(value)
+    found = None if issubclass(type(value), tree.LEAF_TYPES) else tree.children_of(value)
     if found is None or not isinstance(spec, dict | list | tuple):
         raise errors.shard_spec(what, spec)
     keys = found[0] if isinstance(found[0], tuple) else range(found[0])

@@ -483,7 +483,7 @@ class TracedCall:
 
     def _blocks(self, leaves: list[Any], floor: int) -> None:
         """Memory that was made inside and that several of the tensors share that the caller sees."""
-        results = {id(t): t for t in leaves if isinstance(t, Box) and id(t) in self.born}
+        results = {id(t): t for t in leaves if id(t) in self.born}
         others = {id(t): t for t in (*self._new_gradients(self.born, leaves), *[held(*at) for at, _ in self.rebound])}
         sharing: dict[int, list[Any]] = {}
         for t in (results | others).values():
@@ -515,7 +515,7 @@ class TracedCall:
     def _gradients_of_results(self, leaves: list[Any]) -> None:
         """`.grad` of results that were made inside."""
         for leaf, r in zip(leaves, self.results, strict=True):
-            g = getattr(leaf, "_g", None) if isinstance(leaf, Box) and id(leaf) in self.born else None
+            g = getattr(leaf, "_g", None) if issubclass(type(leaf), Box) and id(leaf) in self.born else None
             if g is None or r.duplicate_of is not None:
                 continue
             among = [i for i, other in enumerate(leaves) if other is g]
@@ -536,7 +536,7 @@ class TracedCall:
         written = {p if type(p) is int else id(p.owner()) for p, _ in self.writes}
         views: list[tuple[int, int, Input]] = []  # of blocks: the block, the slot, and the view as an input
         for i, (leaf, r) in enumerate(zip(leaves, self.results, strict=True)):
-            if not isinstance(leaf, Box) or r.duplicate_of is not None:
+            if not issubclass(type(leaf), Box) or r.duplicate_of is not None:
                 continue
             owner = r.same() if callable(r.same) else None
             r.early = r.chain is not None and type(r.same) is int | weakref.ref and not written & {r.same, id(owner)}

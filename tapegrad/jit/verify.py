@@ -90,7 +90,7 @@ def _source(state: StateInput) -> Any:
 
 def _place(place: Any) -> Any:
     """A place, with containers by identity."""
-    if isinstance(place, functools.partial):
+    if issubclass(type(place), functools.partial):
         return _place(place.args)
     if type(place) is tuple and len(place) == 2:
         return identity(place[0]), place[1]
@@ -100,7 +100,7 @@ def _place(place: Any) -> Any:
 def _refs(value: Any) -> Iterable[Ref]:
     if type(value) is Ref:
         yield value
-    elif isinstance(value, tuple | list):
+    elif issubclass(type(value), tuple | list):
         for v in value:
             yield from _refs(v)
 
@@ -138,7 +138,7 @@ class Comparison:
             return self._corresponds(a.number, b.number)
         if a is b:
             return True
-        if isinstance(a, tuple | list):
+        if issubclass(type(a), tuple | list):
             return len(a) == len(b) and all([self.same(x, y) for x, y in zip(a, b, strict=True)])
         if cls is FlatIndex:
             return self.same(a.at, b.at)
@@ -150,7 +150,7 @@ class Comparison:
             return a() is b()
         if cls is types.FunctionType:
             return a.__code__ is b.__code__
-        if isinstance(a, float | complex):
+        if issubclass(type(a), float | complex):
             return repr(a) == repr(b)
         return bool(a == b)
 
