@@ -361,7 +361,8 @@ def stepped(value: Any, kind: str, key: Any) -> Any:
     """An item of a container or a field of a record among the arguments; None if there is none."""
     if kind == ITEM and issubclass(type(value), dict | list | tuple):
         return held(Present(value) if isinstance(value, dict) else value, key)
-    is_field = kind != ITEM and (is_record(value) or (issubclass(type(value), tuple) and key in getattr(value, "_fields", ())))
+    is_named = issubclass(type(value), tuple) and key in getattr(value, "_fields", ())
+    is_field = kind != ITEM and (is_record(value) or is_named)
     return getattr(value, key, None) if is_field else None
 
 
