@@ -1631,6 +1631,13 @@ def attribute_of_a_module_of_the_user_written_directly():
 
 
 @way
+def hooks_cleared():
+    m = nn.ReLU()
+    m.register_forward_hook(lambda module, args, out: out * 10)
+    return (lambda x: m(x)), lambda: m._forward_hooks.clear()
+
+
+@way
 def hook_of_all_modules():
     m = nn.ReLU()
 

@@ -29,11 +29,30 @@ TABLES = (
 )  # fmt: skip
 
 
+def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of OrderedDict that counts as a change of hooks."""
+
+    def changing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        RemovableHandle.changes += 1
+        return method(self, *args, **kwargs)
+
+    return changing
+
+
+class HookTable(OrderedDict[int, Any]):
+    """Hooks by id; one that is removed without its handle, as by `clear()`, counts as a change of hooks, too."""
+
+    __delitem__ = counted(OrderedDict.__delitem__)
+    clear = counted(OrderedDict.clear)
+    pop = counted(OrderedDict.pop)
+    popitem = counted(OrderedDict.popitem)
+
+
 def tables() -> dict[str, Any]:
     """Empty tables."""
     made: dict[str, Any] = {"_is_full_backward_hook": None}
     for name in CALL_TABLES:
-        made[name] = OrderedDict()
+        made[name] = HookTable()
     for name in TABLES:
         made[name] = {}
     return made
