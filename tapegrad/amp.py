@@ -204,10 +204,16 @@ class GradScaler:
         self._enabled, self._growth_factor = enabled, growth_factor
         self._backoff_factor, self._growth_interval = backoff_factor, growth_interval
         # tensors, so that a compiled program reads and writes them
-        self._scale, self._growth_tracker = create.tensor(float(init_scale), dtype=dtypes.float64), create.tensor(0)
+        self._scale, self._growth_tracker = create.tensor(float(init_scale), dtype=dtypes.float32), create.tensor(0)
         self._scaled = False
         self._found: dict[int, Any] = {}  # by id of an optimiser: a tensor, whether its gradients contained inf or nan
         self._stepped: set[int] = set()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Files of 0.1.0 have the scale and the count as numbers."""
+        self.__dict__.update(state)
+        self._scale = create.as_tensor(self._scale, dtype=dtypes.float32)
+        self._growth_tracker = create.as_tensor(self._growth_tracker)
 
     def is_enabled(self) -> bool:
         """Whether scaling is enabled."""
@@ -223,7 +229,7 @@ class GradScaler:
             return outputs
         self._scaled = True
         if isinstance(outputs, Tensor):
-            return outputs * self._scale.to(outputs.dtype)
+            return outputs * self._scale
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, list | tuple) else scaled

@@ -83,7 +83,7 @@ class Compiled(Generic[P, R]):
         debug_nans: bool = False, mesh: Any = None, shard: Any = None, check: int | None = None,
     ) -> None:  # fmt: skip
         self.function = function
-        self.interval = check if check is not None or CHECK not in os.environ else int(os.environ[CHECK])
+        self.interval = interval_of(check)
         self.asked = False  # for a comparison at this call
         self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
@@ -242,7 +242,7 @@ class Compiled(Generic[P, R]):
         return {k: v for k, v in vars(self).items() if k not in NOT_COPIED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update({"interval": interval_of(None), "asked": False} | state)  # files of 0.1.0 have neither
         self._begin()
 
     # ------------------------------------------------------------------------------------------------------- arguments
@@ -457,6 +457,11 @@ def drop(specialization: Any, program: Any) -> None:
         owner.programs = [p for p in owner.programs if p is not gone]  # the other list may be in use
     if gone is not None:
         gone.end()  # results of it may keep it alive
+
+
+def interval_of(check: int | None) -> int | None:
+    """After how many calls a program is compared again; None where nobody says so."""
+    return check if check is not None or CHECK not in os.environ else int(os.environ[CHECK])
 
 
 def runs_eagerly() -> bool:

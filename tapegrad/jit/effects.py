@@ -18,7 +18,7 @@ from ..core.record import MARK, Box
 from ..func import tree
 from ..nn.module import Module
 from .boundary import Unusable
-from .guards import DEPTH, ReachableState
+from .guards import DEPTH, ReachableState, own_of
 from .places import LENGTH, Attributes, Cell, Computed, Keys, Place, Present, Within, held, identity
 from .uses import (
     ADD,
@@ -576,7 +576,7 @@ class Containers:
     @functools.cached_property
     def _set_by_a_method(self) -> set[int]:
         """The ids of the attributes of objects whose class has a `__setattr__` of its own: a program would not call it."""
-        methods = [(getattr(v, "__dict__", None), type(v).__setattr__) for v in self.reachable.seen()]
+        methods = [(own_of(v), type(v).__setattr__) for v in self.reachable.seen()]
         return {id(own) for own, method in methods if MARK not in getattr(method, "__globals__", {MARK: True})}
 
     def _of_name(self, names: Names, container: Any, key: Any, old: Any, now: Any) -> Change | None:

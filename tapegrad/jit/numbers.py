@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.record import MARK, getframe
-from ..core.refcount import getrefcount
 from .effects import ADDED, KNOWN, LOCAL, MAPPINGS, NAME, Target, swapped
 from .source import Function, functions_of
 from .uses import ITEM, WRITE, WRITING, constant_of, parents_of, use_of
@@ -245,19 +244,6 @@ def calls_of(function: Function) -> dict[tuple[int | None, int | None], ast.Call
     """The calls in a function, by where they end."""
     found = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
     return {(node.end_lineno, node.end_col_offset): node for node in found}
-
-
-def held_count(values: list[float]) -> list[int]:
-    """The reference counts of numbers."""
-    return [getrefcount(v) for v in values]
-
-
-def _references() -> int:
-    given = {0: (float("1.5"), None)}
-    return held_count([v for v, _ in given.values()])[0]
-
-
-REFS_NUMBER = _references()  # a number that leaves a tensor: only the trace and the list that asks
 
 
 @contextlib.contextmanager

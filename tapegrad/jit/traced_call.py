@@ -15,7 +15,7 @@ import numpy as np
 from ..core import alias, inplace, record
 from ..core.entry import is_output, is_released, source_slot, stub
 from ..core.record import Box
-from ..core.refcount import REFS_RESULT, getrefcount
+from ..core.refcount import REFS_ORPHAN_TAPE, REFS_RESULT, counts, getrefcount
 from ..core.reverse import reach
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
@@ -31,7 +31,7 @@ from .boundary import Facts, Outside, Switch, Unusable, check_same, check_sharin
 from .effects import Containers, Effect, containers_in, swapped
 from .guards import ReachableState, change, first_changed, held
 from .keys import hidden
-from .numbers import REFS_NUMBER, Integer, held_count, plain_integers, targets_of
+from .numbers import Integer, plain_integers, targets_of
 from .places import SIMPLE
 from .traced_backward import Input, Output, TracedBackward, levels_of, slots_below
 from .writes import remedy
@@ -247,10 +247,10 @@ class TracedCall:
         """Check that numbers that have left tensors are where a program can store them, and nowhere else."""
         given = self.trace.left
         times = Counter(map(id, leaves))
-        counts = held_count([value for value, *_ in given.values()])
-        for (at, (_, _, targets, (file, line))), count in zip(given.items(), counts, strict=True):
+        found = counts([value for value, *_ in given.values()])  # held by two containers: the list, and what the trace notes
+        for (at, (_, _, targets, (file, line))), count in zip(given.items(), found, strict=True):
             held = 2 * times[at] - self.containers.added[at]  # by the leaves, and by what is returned or stored
-            if count > REFS_NUMBER + held or not all(map(self.containers.is_proved, targets)):
+            if count > REFS_ORPHAN_TAPE + held or not all(map(self.containers.is_proved, targets)):
                 self.changed = "number"
                 text = linecache.getline(file, line).strip()
                 raise Unusable(f"a number is stored where the function may read it, or is not found ({file}:{line}: {text})")
