@@ -312,7 +312,8 @@ def namespace_page(path: str) -> str:
     classes = [n for n, _ in own]
     imports = [f"from {dots}{vars(module)[n].__module__.removeprefix('tapegrad.')} import {n} as {n}\n" for n in classes]
     page = vars(importlib.import_module("tapegrad"))
-    shared = [n for n in names if page.get(n) is vars(module)[n]]  # described on the page
+    # those described on the page; functions that ask for overrides are wrapped
+    shared = [n for n in names if n in page and inspect.unwrap(page[n]) is inspect.unwrap(vars(module)[n])]
     imports += [f"from {dots} import {n} as {n}\n" for n in shared]
     functions = [define(n, vars(module)[n], "", False, path + "_") for n in names if n not in shared]
     return HEADER + IMPORTS + "".join(imports) + head + "\n".join(functions)
