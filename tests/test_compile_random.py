@@ -16,8 +16,6 @@ from compile_programs import source_of
 from compile_worlds import Picture, compared, difference, interpreted, restored
 
 FEW, MANY, ON_XLA = range(20), range(20, 330), range(330, 370)
-FUNCTION = "a result of an autograd.Function whose graph was used up inside has no history"
-DIFFERENT = {163: FUNCTION}
 
 
 @functools.cache
@@ -27,8 +25,7 @@ def report_of(seed):
 
 
 def seeds(numbers, *marks):
-    found = {n: pytest.mark.xfail(strict=True, reason=DIFFERENT[n]) for n in numbers if n in DIFFERENT}
-    return [pytest.param(n, marks=[*marks, *([found[n]] if n in found else [])]) for n in numbers]
+    return [pytest.param(n, marks=marks) for n in numbers]
 
 
 @pytest.mark.parametrize("seed", seeds(FEW) + seeds(MANY, pytest.mark.exhaustive))

@@ -21,6 +21,7 @@ import sys
 import threading
 import types
 import weakref
+import zlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable
 from typing import Any
@@ -445,6 +446,11 @@ class ReachableState:
             self._seen[id(EVERYWHERE)] = EVERYWHERE
             for table in CALL_TABLES:
                 self.items(self.of_modules, EVERYWHERE[table], depth)
+
+    def checksums(self) -> list[int]:
+        """Of the contents of all NumPy arrays that it has reached: NumPy code that writes into one changes them."""
+        arrays = [array for array, _ in self._values.values() if not array.dtype.hasobject]
+        return [zlib.crc32(np.ascontiguousarray(array).view(np.uint8)) for array in arrays if array.size]
 
     def note_arrays(self, known: Container[int]) -> None:
         """The NumPy arrays that no operation has read are to be the same; of small ones their values, too.

@@ -156,6 +156,7 @@ class TracedCall:
         before = [array_of(t) for t in tensors]
         trace.call_floor = floor = next_slot()
         self.drawn, self.recording = self.reachable.drawn(), is_recording()
+        self.checksums = self.reachable.checksums()
         self.result: Any = None
         with plain_integers(self), trace:
             for array in before:
@@ -184,7 +185,7 @@ class TracedCall:
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
-        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.keepalive}
+        arrays = self.trace.values
         for i in self.program.code:
             nans.checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
 
@@ -217,6 +218,8 @@ class TracedCall:
                 r.stub, r.slot = stub_for(r.slot), 0
         self._gradients_of_results(leaves)
         self._histories(leaves, before, floor)
+        if self.reachable.checksums() != self.checksums:
+            raise Unusable("the function writes into a NumPy array (return it instead, or keep it in a tensor)")
         self.reachable.note_arrays(self.trace.numbers)
         if any(map(self.reachable.reads_own, self.tensors)):
             raise Unusable("an argument has attributes of its own")

@@ -193,9 +193,7 @@ class Values:
     """The arrays of a traced call, by the numbers of a program of which it is the same call."""
 
     def __init__(self, call: TracedCall, known: dict[int, int] | None = None) -> None:
-        numbers = call.trace.numbers
-        self.arrays = {numbers[id(a)]: a for a in call.trace.keepalive if id(a) in numbers}
-        self.arrays.update(zip(call.program.arguments, call.arrays, strict=False))  # two of which may be one
+        self.arrays = call.trace.values
         self.known = known
 
     def __getitem__(self, number: int) -> Any:

@@ -71,7 +71,8 @@ class Trace:
     Attributes:
         program: what has been recorded.
         aborted: why it ended early, with file and line; None.
-        numbers: value number of each array, by the array's id.
+        numbers: value number of each array, by its id; the latest of several, where operations change nothing.
+        values: the array of each value, by number.
         fixed: numbers of the constants and of what follows from these alone.
         unknown_arrays: arrays of unknown origin that were made inside, by id.
         state_inputs: state that was read, by id of its owner.
@@ -108,6 +109,7 @@ class Trace:
         self.aborted: tuple[str, tuple[str, int]] | None = None
         self.numbers: dict[int, int] = {}
         self.fixed: set[int] = set()
+        self.values: dict[int, Any] = {}
         self.keepalive: list[Any] = []
         self.unknown_arrays: dict[int, Any] = {}
         self.state_inputs: dict[int, StateInput] = {}
@@ -159,6 +161,7 @@ class Trace:
     def bind(self, array: Any, number: int) -> int:
         """Let an array stand for a value from now on."""
         self.numbers[id(array)] = number
+        self.values.setdefault(number, array)
         self.keepalive.append(array)
         return number
 
