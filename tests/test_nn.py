@@ -656,3 +656,11 @@ def test_training_loop_leaves_nothing_on_the_tape():
     del x, n, loss
     tg.tape().sweep()
     assert len(tg.tape()) < 50
+
+
+def test_copies_of_modules_share_or_copy_their_tables():
+    layer = nn.Linear(2, 1)
+    assert copy.copy(layer)._parameters is layer._parameters  # as in PyTorch
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert type(other._parameters) is type(layer._parameters)
+        assert type(other._forward_hooks) is type(layer._forward_hooks)

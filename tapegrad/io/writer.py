@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import dtypes
+from ..nn.module import Table
 from ..programs.tracing import leaving
 from ..tensor.pickling import PRIVATE
 from ..tensor.tensor import Parameter, Tensor
@@ -68,6 +69,8 @@ class Writer(_PicklerBase):  # type: ignore[misc]
             self.save_reduce(named("torch.serialization", "_get_layout"), (f"torch.{obj._name}",), obj=obj)
         elif isinstance(obj, Tensor):
             self.save_reduce(*self.form(obj), obj=obj)
+        elif type(obj) is Table:
+            self.save_dict(obj)
         else:
             super().save(obj, save_persistent_id)
 

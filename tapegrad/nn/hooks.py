@@ -47,6 +47,16 @@ class HookTable(OrderedDict[int, Any]):
     pop = counted(OrderedDict.pop)
     popitem = counted(OrderedDict.popitem)
 
+    def __reduce__(self) -> Any:
+        """In files an OrderedDict, as PyTorch's is; see `restored`."""
+        return OrderedDict, (), None, None, iter(self.items())
+
+
+def restored(state: dict[str, Any]) -> dict[str, Any]:
+    """Tables of hooks from the state of a file; those that older versions lack are empty."""
+    found = {name: HookTable(state[name]) for name in CALL_TABLES if type(state.get(name)) in (dict, OrderedDict)}
+    return {**tables(), **state, **found}
+
 
 def tables() -> dict[str, Any]:
     """Empty tables."""

@@ -106,6 +106,10 @@ class Table(dict[str, Any]):
     setdefault = counted(dict.setdefault)
     update = counted(dict.update)
 
+    def __reduce__(self) -> Any:
+        """In files a dict, as PyTorch's is; `Module.__setstate__` makes a table of it."""
+        return dict, (), None, None, iter(self.items())
+
 
 class HasForward(Protocol[P, R]):
     """Protocol of `__call__`'s self: gives a call forward's parameters and result type in type checkers."""
@@ -150,7 +154,9 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; states of older versions lack some tables of hooks."""
-        self.__dict__.update({**hooks.tables(), "_non_persistent_buffers_set": set(), **state})
+        tables = "_parameters", "_buffers", "_modules"
+        members = {name: Table(state[name]) for name in tables if type(state.get(name)) in (dict, OrderedDict)}
+        self.__dict__.update({"_non_persistent_buffers_set": set(), **hooks.restored(state), **members})
 
     # --------------------------------------------------------------------------------------------------------- calling
 
