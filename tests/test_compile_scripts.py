@@ -238,7 +238,7 @@ def neural_ode(wrap):
     return lambda i: step(data(i, 3, 2), times, data(i + 9, 4, 3, 2)), {"func": func, "optimizer": optimizer}
 
 
-@script()
+@script(exhaustive=True)
 def hamiltonian_net(wrap):
     class HNN(nn.Module):
         def __init__(self):
@@ -318,7 +318,7 @@ def volume_rendering(wrap):
     return run, {"net": net, "optimizer": optimizer, "psnrs": psnrs}
 
 
-@script()
+@script(exhaustive=True)
 def molecular_dynamics(wrap):
     """Velocity Verlet in a Lennard-Jones box; forces are gradients of the energy, positions are written in place."""
     positions, velocities = data(0, 4, 3) * 2, data(1, 4, 3) * 0.1
@@ -481,7 +481,7 @@ def gpt_with_accumulation_and_clipping(wrap):
     return step, {"model": model, "optimizer": optimizer, "losses": losses}
 
 
-@script()
+@script(exhaustive=True)
 def maml(wrap):
     net = mlp(1, 6, 1)
     optimizer = optim.Adam(net.parameters(), lr=1e-3)
@@ -535,7 +535,7 @@ def reptile(wrap):
     return lambda i: meta_step(data(i, 5, 1), data(i, 5, 1).sin()), {"model": model}
 
 
-@script()
+@script(exhaustive=True)
 def reptile_by_state_dict(wrap):
     """The weights are kept and put back by state dicts, as in the paper's own program."""
     model = mlp(1, 6, 1)

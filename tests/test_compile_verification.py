@@ -143,3 +143,79 @@ def test_the_environment_variable_sets_check(monkeypatch):
     monkeypatch.setenv("TAPEGRAD_COMPILE_CHECK", "5")
     assert tg.compile(lambda x: x).interval == 5
     assert tg.compile(lambda x: x, check=0).interval == 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 2 if x.is_contiguous() else x * 3, lambda x: x * x.stride(0), lambda x: x.contiguous().add_(1),
+        lambda x: tg.as_strided(x, (3,), (1,)) * 1,
+    ],
+)  # fmt: skip
+def test_the_layout_of_arguments_is_part_of_the_call(function):
+    compiled = tg.compile(function, fullgraph=True)
+    for i in range(7):
+        given = [tg.full((2, 3), float(i)) if i < 4 else (tg.ones(3, 2) * i + tg.arange(2.0)).t() for _ in range(2)]
+        assert compiled(given[0]).tolist() == function(given[1]).tolist()
+        assert given[0].tolist() == given[1].tolist()
+        assert given[0].stride() == given[1].stride()
+
+
+class Written(optim.Optimizer):
+    """As people write them: settings and counts read from the groups, and a number in its state."""
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.01, "decay": 0.1, "t": 0})
+
+    @tg.no_grad()
+    def step(self, closure=None):
+        self.state["n"] = 1
+        for group in self.param_groups:
+            group["t"] += 1
+            for p in group["params"]:
+                p.add_(p.grad + group["decay"] * p, alpha=-group["lr"])
+
+
+def test_settings_of_an_optimizer_of_the_users_are_guarded():
+    def trained(wrap):
+        w = nn.Parameter(tg.ones(2))
+        optimizer = Written([w])
+        scheduler = optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+
+        @wrap
+        def step(x):
+            optimizer.zero_grad()
+            (w * x).sum().backward()
+            optimizer.step()
+
+        for i in range(7):
+            optimizer.param_groups[0]["decay"] = 0.1 if i < 4 else 0.3
+            step(X[:2] + i)
+            scheduler.step()
+        return w.tolist(), optimizer.param_groups[0]["t"], dict(optimizer.state)
+
+    eager = trained(lambda f: f)
+    assert eager[1] == 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = trained(tg.compile)
+    assert compiled[0] == pytest.approx(eager[0])
+    assert compiled[1:] == eager[1:]
+
+
+class Scaled(nn.Linear):
+    def __init__(self):
+        super().__init__(3, 1)
+        self.settings, self.shifts = {"scale": 1.0}, [1.0, 2.0]
+
+    def forward(self, x):
+        return super().forward(x) * self.settings["scale"] + sum(self.shifts)
+
+
+def test_containers_that_layers_hold_are_guarded():
+    layer = Scaled()
+    compiled = tg.compile(layer, fullgraph=True)
+    for i in range(6):
+        if i == 3:
+            layer.settings["scale"], layer.shifts[1] = 3.0, 5.0
+        assert compiled(X + i).item() == pytest.approx(layer(X + i).item(), rel=1e-6)

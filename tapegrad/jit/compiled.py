@@ -31,7 +31,7 @@ from .lower import placed
 from .mesh import Layout
 from .parts import Parts
 from .traced_call import TracedCall
-from .transfer import PENDING, TENSOR
+from .transfer import PENDING, TENSOR, jax_type
 from .verify import Outline, Values, first_difference, wrong_number
 from .writes import argument_at
 
@@ -267,12 +267,13 @@ class Compiled(Generic[P, R]):
                     alias.sync_only(leaf)
                 array = peek_data(leaf)
                 on_device = pending.is_on_device(leaf)
-                part = array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), on_device and array.sharding
+                place = array.sharding if on_device else layout_of(array)
+                part = array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), place
                 parts.append(part if cls is TENSOR or cls is PENDING else (*part, getattr(cls, "_pending_of", cls)))
                 tensors.append(leaf)
             elif issubclass(cls, record.ndarray):
-                shape, dtype = leaf.shape, leaf.dtype
-                parts.append((shape, dtype) if cls is record.ndarray else (shape, dtype, 0, False, cls))
+                shape, dtype, place = leaf.shape, leaf.dtype, layout_of(leaf)
+                parts.append((shape, dtype) if cls is record.ndarray and not place else (shape, dtype, 0, place, cls))
                 tensors.append(leaf)
             elif id(leaf) in written:
                 parts.append((type(leaf), WRITTEN))
@@ -457,6 +458,13 @@ def drop(specialization: Any, program: Any) -> None:
         owner.programs = [p for p in owner.programs if p is not gone]  # the other list may be in use
     if gone is not None:
         gone.end()  # results of it may keep it alive
+
+
+def layout_of(array: Any) -> Any:
+    """The strides of an array of NumPy, as text, that is not in row-major order; False of others."""
+    if type(array) is jax_type or array.flags.c_contiguous:
+        return False
+    return f"strides {array.strides}"
 
 
 def interval_of(check: int | None) -> int | None:

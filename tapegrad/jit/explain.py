@@ -100,6 +100,6 @@ def moment_names(reachable: Any) -> dict[int, str]:
         id(value): f"{type(optimizer).__name__}.{key} of {reachable.names.get(id(p), 'a parameter')}"
         for optimizer in reachable.optimizers
         for p, state in optimizer.state.items()
-        for key, value in state.items()
+        for key, value in (state.items() if isinstance(state, dict) else ())
         if isinstance(p, Box) and isinstance(value, Box)
     }

@@ -44,7 +44,8 @@ from .places import change as change
 from .places import first_changed as first_changed
 from .places import held as held
 
-MOST_BYTES = 1024  # of an array of NumPy whose values are compared
+MOST_BYTES = 1024  # of an array of NumPy whose values are compared; of larger ones a sample is
+SAMPLE = 128
 DEPTH = 8  # most calls and containers between the function and what is guarded
 # Modules whose attributes are assumed not to change, but for those that a function names
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
@@ -412,8 +413,7 @@ class ReachableState:
         own = vars(optimizer)
         self.optimizers.append(optimizer)
         own_step = steps_itself(optimizer)
-        known = {"defaults", "param_groups", "state"} if own_step else {"param_groups", "state"}
-        self._owners.append((optimizer, known, depth))
+        self._owners.append((optimizer, {"param_groups", "state"}, depth))
         self.note(self.places, own, "param_groups", optimizer.param_groups)
         self.note(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
         for i, group in enumerate(optimizer.param_groups):  # settings: see `Trace.settings`
@@ -436,9 +436,11 @@ class ReachableState:
             self.note(self.of_modules, own, LENGTH, len(own))
         for name in sorted(names):
             value = own[name]
-            if isinstance(value, dict | list):
+            if isinstance(value, dict | list) and (name in OF_MODULES or not whole):
                 self.note(self.of_modules, own, name, value)
                 self.items(self.of_modules, value, depth)
+            elif isinstance(value, dict | list | set | deque):  # plain ones, whose items change without the module
+                self.add(self.places, own, name, depth)
             else:
                 self.add(self.of_modules, own, name, depth)
         self._owners.append((module, set(names) - {"training"}, depth))
@@ -450,7 +452,7 @@ class ReachableState:
     def checksums(self) -> list[int]:
         """Of the contents of all NumPy arrays that it has reached: NumPy code that writes into one changes them."""
         arrays = [array for array, _ in self._values.values() if not array.dtype.hasobject]
-        return [zlib.crc32(np.ascontiguousarray(array).view(np.uint8)) for array in arrays if array.size]
+        return [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays if array.size]
 
     def note_arrays(self, known: Container[int]) -> None:
         """The NumPy arrays that no operation has read are to be the same; of small ones their values, too.
@@ -466,7 +468,10 @@ class ReachableState:
     def _state_of(self, optimizer: Optimizer) -> None:
         """The state of an optimizer whose code is not the package's, which sets it as it likes."""
         self.note(self.places, optimizer.state, LENGTH, len(optimizer.state))
-        for values in optimizer.state.values():
+        for of, values in optimizer.state.items():
+            if not isinstance(values, dict):
+                self.note(self.places, optimizer.state, of, values)
+                continue
             self.states[id(values)] = values
             self.note(self.places, values, LENGTH, len(values))
             for key, value in values.items():
@@ -480,6 +485,7 @@ class ReachableState:
                 continue
             state = optimizer.state
             self.note(self.places, vars(optimizer), "state", state)
+            self.note(self.places, state, LENGTH, len(state))
             for p, values in state.items():
                 self.note(self.places, state, p, values)
                 for key in values if isinstance(values, dict) else ():
@@ -523,7 +529,7 @@ class ReachableState:
             for name in sorted(new & vars(owner).keys()):
                 self.read(name, functools.partial(getattr, owner, name), depth)
         is_class = issubclass(cls, type)
-        if issubclass(cls, Optimizer) and "param_groups" in self._used and not steps_itself(owner):  # it reads settings, too
+        if issubclass(cls, Optimizer) and "param_groups" in self._used:  # it reads settings, too
             for group in owner.param_groups:
                 for name in sorted((self._used if "param_groups" in new else new) & group.keys() - {"params"}):
                     self.add(self.places, group, name, depth, name)
@@ -658,10 +664,11 @@ def is_plain(cls: type) -> bool:
 
 
 def values_of(read: Callable[[], Any]) -> bytes:
-    """The values of a small array of NumPy."""
+    """The values of a small array of NumPy, and a sample of those of a large one."""
     found = read()
-    is_small = isinstance(found, np.ndarray) and found.nbytes <= MOST_BYTES and not found.dtype.hasobject
-    return found.tobytes() if is_small else b""
+    if not isinstance(found, np.ndarray) or found.dtype.hasobject:
+        return b""
+    return found.tobytes() if found.nbytes <= MOST_BYTES else found.flat[:: max(1, found.size // SAMPLE)].tobytes()
 
 
 def names_there(owner: Any, used: frozenset[str]) -> frozenset[str]:

@@ -95,7 +95,8 @@ def text(part: Any) -> str:
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
     tracked, device, *of_class = more or (0, False)
-    words = [f"{dtype}{list(shape)}", "that requires grad" if tracked else "", f"on {device}" if device else ""]
+    where = f"{'with' if isinstance(device, str) else 'on'} {device}" if device else ""
+    words = [f"{dtype}{list(shape)}", "that requires grad" if tracked else "", where]
     return " ".join(filter(None, [*words, *[f"of class {c.__name__}" for c in of_class]])) + ("" if more else " of NumPy")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import linecache
+import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,18 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import dtypes
 from ..core import alias, inplace, record
 from ..core.entry import is_output, is_released, source_slot, stub
 from ..core.record import Box
 from ..core.refcount import REFS_ORPHAN_TAPE, REFS_RESULT, counts, getrefcount
 from ..core.reverse import reach
-from ..core.state import current_tape, is_recording
+from ..core.state import ANOMALY, current_tape, is_recording
 from ..core.tape import next_slot
 from ..func import tree
+from ..functions import settings
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
 from ..programs.tracing import stops
+from ..tensor import printing
 from ..tensor.graph import RemovableHandle
 from . import nans
 from .arguments import watched
@@ -156,7 +160,7 @@ class TracedCall:
         before = [array_of(t) for t in tensors]
         trace.call_floor = floor = next_slot()
         self.drawn, self.recording = self.reachable.drawn(), is_recording()
-        self.checksums = self.reachable.checksums()
+        self.checksums, self.settings = self.reachable.checksums(), settings_now()
         self.result: Any = None
         with plain_integers(self), trace:
             for array in before:
@@ -233,6 +237,8 @@ class TracedCall:
             raise Unusable(f"the function reads from an iterator, a {self.reachable.iterator}; pass it the item")
         if is_recording() != self.recording:
             raise Unusable("the function leaves gradients switched on or off")
+        if settings_now() != self.settings:
+            raise Unusable("the function changes settings of the process, such as the default dtype")
         self.reachable.remember_states()
 
     def _results_and_effects(self) -> tuple[list[Any], Any]:
@@ -628,6 +634,12 @@ def state_place(state: StateInput) -> Any:
     if state.at is not None:
         return functools.partial(held, *state.at)
     return state.owner if state.of is None else (state.of,)
+
+
+def settings_now() -> tuple[Any, ...]:
+    """Settings of the process that a function may change."""
+    own = dtypes.get_default_dtype(), dtypes.DEFAULT.get(), ANOMALY.get(), tuple(settings._state.values())
+    return *own, printing.get_printoptions(), tuple(np.geterr().values()), str(np.get_printoptions()), len(warnings.filters)
 
 
 def stub_for(slot: int) -> Any:

@@ -42,8 +42,8 @@ def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
     found = pending.device_array_of(array)
     if found is None:
         found = lower.to_jax(array, where, argument)
-    if st is None and not (argument and not lower.is_readable(found)) and pending.can_wait(t):
-        pending.put(t, found)
+    if st is None and array.flags.c_contiguous and not (argument and not lower.is_readable(found)) and pending.can_wait(t):
+        pending.put(t, found)  # which is in row-major order
     return found
 
 
