@@ -74,6 +74,10 @@ class Specialization:
         self.parts: Parts | None = None
         self.history: list[str] = []
 
+    def discard(self, program: CompiledProgram | None) -> None:
+        """Keep a program no longer, if it is still kept."""
+        self.programs = [other for other in self.programs if other is not program]  # the other list may be in use
+
 
 class Compiled(Generic[P, R]):
     """A function that runs as compiled programs; see `compile`."""
@@ -393,7 +397,7 @@ class Compiled(Generic[P, R]):
         STATISTICS.verified_calls += 1
         program.calls += 1
         if not self._is_usable(specialization, call):
-            specialization.programs.remove(program)
+            specialization.discard(program)
             return call.result
         what, known = first_difference(program.outline, Outline(call))
         if what is None and (what := wrong_number(program, values := Values(call, known))) is None:
@@ -403,7 +407,7 @@ class Compiled(Generic[P, R]):
             self._differs(specialization, what)
         else:  # the tracing call may have found things as no later one does
             specialization.differences += 1
-            specialization.programs.remove(program)
+            specialization.discard(program)
             self._add(specialization, call, arguments)
         return call.result
 
@@ -455,7 +459,7 @@ def drop(specialization: Any, program: Any) -> None:
     """Forget a program that an object which is gone belonged to."""
     owner, gone = specialization(), program()
     if owner is not None:
-        owner.programs = [p for p in owner.programs if p is not gone]  # the other list may be in use
+        owner.discard(gone)
     if gone is not None:
         gone.end()  # results of it may keep it alive
 
