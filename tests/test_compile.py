@@ -949,6 +949,7 @@ def test_exceptions():
         assert_same([compiled(X), compiled(X)], [X * 2, X * 2])
 
 
+@pytest.mark.exhaustive
 def test_escapes():
     items, box, deep = [], Config(), Config(a=[{}])
 
@@ -2034,6 +2035,7 @@ def same_as_eagerly(build, calls=5):
     assert_same(*outcomes[::-1])
 
 
+@pytest.mark.exhaustive
 def test_writes_into_memory_that_was_seen_before():
     """A detach() or numpy() of long ago leaves a tensor as it was; views, `.data` and whole blocks are written back."""
     writes = (
@@ -2234,6 +2236,7 @@ def test_updates_by_hand_through_data_compile(kind):
     assert_same(trained(functools.partial(tg.compile, fullgraph=True)), trained(lambda f: f))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", range(6))
 def test_recurrent_states_that_a_function_keeps_are_state_of_its_program(kind):
     def trained(wrap):

@@ -162,7 +162,7 @@ def silent():
         yield
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(10)
 @pytest.mark.parametrize("bits", [pytest.param(64, marks=pytest.mark.exhaustive), 32])
 @pytest.mark.parametrize("names", GROUPS, ids=first_and_last)
 def test_records(names, bits, quick):

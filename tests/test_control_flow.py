@@ -381,6 +381,7 @@ def test_one_program_holds_both_branches():
         close(f(x), func.grad(lambda x: choose(x)[0].sum())(x))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_cond_of_a_batch(mode):
     x = tg.tensor([[1.0, 4.0], [-1.0, -4.0]], dtype=D)
@@ -436,6 +437,7 @@ def test_while_loop(mode):
     close(run(mode, pushed(growing), X, RATE), pushed(grown)(X, RATE))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_while_loop_backwards_with_max_steps(mode):
     for transform in (func.grad, func.hessian):
@@ -485,6 +487,7 @@ def test_a_carry_that_is_a_single_tensor():
 # ------------------------------------------------------------------------------------------------------- JAX's own loops
 
 
+@pytest.mark.exhaustive
 def test_against_jax():
     jax = pytest.importorskip("jax")
     w, xs = values(3, 3, seed=1), values(5, 3)

@@ -17,6 +17,7 @@ def test_each_tutorial_has_a_program_for_each_library():
     assert {(seed, library) for seed in seeds for library in ("torch", "oneflow")} <= set(CASES)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("program,library", CASES, ids=["-".join(case) for case in CASES])
 def test_prints_the_expected_output(program, library, tmp_path):
     wanted = (PROGRAMS / f"{program}.{library}.txt").read_text()

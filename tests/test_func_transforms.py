@@ -336,6 +336,7 @@ def net(xp, x):
     return xp.exp(-(h**2).sum(-1)) * xp.sin(x[..., 0]) + xp.log(1 + x[..., 1] ** 2) / (2 + xp.cos(x[..., 2]))
 
 
+@pytest.mark.exhaustive
 def test_against_jax(jax):
     ours, theirs = (lambda x: net(tg, x)), (lambda x: net(jax.numpy, x))
     third = jax.jit(jax.jacfwd(jax.jacrev(jax.jacfwd(theirs))))
@@ -345,6 +346,7 @@ def test_against_jax(jax):
     np.testing.assert_allclose(linearize(ours, X)[1](V), push(V), rtol=1e-12)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scaled", [True, False])
 def test_jet_against_jax(jax, scaled):
     from jax.experimental.jet import jet as theirs

@@ -297,6 +297,7 @@ def test_writes_show_in_views():
     assert row.tolist() == [10.0, 1.0, 7.0] and column.tolist() == [1.0, 5.0]
 
 
+@pytest.mark.exhaustive
 def test_gradients_through_writes():
     def f(x):
         h = x * 2
@@ -362,7 +363,7 @@ def train(device, make, settings):
     return [loss.item() for loss in losses], [t.detach().cpu().numpy() for t in model.state_dict().values()]
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(8)
 @pytest.mark.parametrize(("make", "settings"), OPTIMIZERS, ids=lambda v: getattr(v, "__name__", None))
 def test_training_is_the_same(make, settings):
     (got, state), (want, wanted) = train("jax", make, settings), train("cpu", make, settings)

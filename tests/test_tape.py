@@ -393,6 +393,7 @@ def test_random_programs_against_naive_reachability(seed):
     twin.check()
 
 
+@pytest.mark.exhaustive
 def test_state_machine():
     pytest.importorskip("hypothesis")
     from hypothesis import HealthCheck, settings
