@@ -1,10 +1,10 @@
 """Whole functions, gradients included, as programs of XLA: `tapegrad.compile`.
 
-A call is traced (`traced_call`): what it leaves behind of tensors is told by `boundary` and `traced_backward`, of containers and
-numbers by `effects`, `uses` and `numbers`. Its program is lowered to an executable (`lower`, `sharing`) and kept with guards
-(`guards`, `places`) as a `compiled_program`, whose results `backward` records on the caller's tape; `verify` compares it with
-further calls. `compiled` is the cache that chooses among programs, by `keys`. JAX is imported when something is compiled, not
-before.
+A call is traced (`traced_call`): what it leaves behind of tensors is told by `boundary` and `traced_backward`, of
+containers and numbers by `effects`, `uses` and `numbers`. Its program is lowered to an executable (`lower`, `sharing`) and
+kept with guards (`guards`, `places`) as a `compiled_program`, whose results `backward` records on the tape; `verify`
+compares it with further calls. `compiled` is the cache that chooses among programs, by `keys`. JAX is imported when
+something is compiled, not before.
 """
 
 from __future__ import annotations
