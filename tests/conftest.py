@@ -19,6 +19,8 @@ from tapegrad.core import state
 from tapegrad.core.op import TABLE
 from tapegrad.tensor import overriding
 
+OPTIMIZED = ("test_compile.py", "test_compile_laws.py", "test_compile_programs.py")  # which look at what XLA makes
+
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="also the repetitions of laws over every record: dtypes, samples")
@@ -40,7 +42,7 @@ def pytest_collection_modifyitems(config, items):
     seen = collections.Counter()
     chosen = {item for item in items if is_chosen(item, seen)}
     if config.getoption("--rest"):
-        again = {i for i in chosen if "exhaustive" in i.fixturenames or i.path.name.startswith("test_compile")}
+        again = {i for i in chosen if "exhaustive" in i.fixturenames or i.path.name in OPTIMIZED}
         chosen = {*items} - chosen | again
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

@@ -15,7 +15,7 @@ pytest.importorskip("jax")
 from compile_programs import source_of
 from compile_worlds import Picture, compared, difference, interpreted, restored
 
-FEW, MANY, ON_XLA = range(8), range(8, 330), range(330, 370)
+FEW, MANY, ON_XLA = range(8), range(8, 330), range(330, 340)
 
 
 @functools.cache

@@ -660,8 +660,15 @@ def mixed_precision_with_scaler(wrap):
     return run, {"model": model, "optimizer": optimizer, "scaler": scaler, "scales": scales}
 
 
-@pytest.mark.parametrize("on_xla", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["interpreted", "xla"])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, (_, _, marks) in SCRIPTS.items()])
+def cases():
+    """Each script, interpreted; every third with XLA, too."""
+    for i, (name, (_, _, marks)) in enumerate(SCRIPTS.items()):
+        yield pytest.param(name, False, marks=marks, id=f"{name}-interpreted")
+        if i % 3 == 0:
+            yield pytest.param(name, True, marks=pytest.mark.exhaustive, id=f"{name}-xla")
+
+
+@pytest.mark.parametrize(("name", "on_xla"), list(cases()))
 def test_script_compiles_and_leaves_the_same_world(name, on_xla):
     function, steps, _ = SCRIPTS[name]
 
