@@ -45,6 +45,7 @@ NAMESPACES = (
 ELSEWHERE = {  # classes that are, for the program, the ones PyTorch has under another name
     ("torch.optim.lr_scheduler", "_LRScheduler"),
     ("torch.nn.parameter", "UninitializedTensorMixin"),
+    ("torch", "StorageBase"),
 }
 
 

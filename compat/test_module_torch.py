@@ -1295,8 +1295,6 @@ MISSING = {
         "_wrapped_call_impl": "private, of torch's call",
     },
     "Sequential": {"_get_item_by_idx": "private"},
-    "ModuleList": {"_get_abs_string_index": "private"},
-    "ParameterList": {"_get_abs_string_index": "private"},
     "ModuleDict": {},
     "ParameterDict": {},
     "LazyLinear": {"_lazy_load_hook": "Module's own loading materializes", "__constants__": "of torch.jit"},
