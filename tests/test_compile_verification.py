@@ -8,9 +8,10 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import nn, optim
-from tapegrad.jit import verify
 
 pytest.importorskip("jax")
+from tapegrad.jit import verify
+
 X = tg.tensor([1.0, 2.0, 3.0])
 
 
