@@ -36,7 +36,7 @@ from ..nn.module import Module
 from ..optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from . import source
 from .places import LENGTH as LENGTH
-from .places import SIMPLE, Attributes, Computed, Keys, Names, Parts, Present, Shape
+from .places import SIMPLE, Attributes, Computed, Keys, Names, Parts, Present, Shape, sample_of
 from .places import Cell as Cell
 from .places import Members as Members
 from .places import Place as Place
@@ -45,7 +45,6 @@ from .places import first_changed as first_changed
 from .places import held as held
 
 MOST_BYTES = 1024  # of an array of NumPy whose values are compared; of larger ones a sample is
-SAMPLE = 128
 DEPTH = 8  # most calls and containers between the function and what is guarded
 # Modules whose attributes are assumed not to change, but for those that a function names
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
@@ -668,7 +667,7 @@ def values_of(read: Callable[[], Any]) -> bytes:
     found = read()
     if not isinstance(found, np.ndarray) or found.dtype.hasobject:
         return b""
-    return found.tobytes() if found.nbytes <= MOST_BYTES else found.flat[:: max(1, found.size // SAMPLE)].tobytes()
+    return found.tobytes() if found.nbytes <= MOST_BYTES else sample_of(found)
 
 
 def names_there(owner: Any, used: frozenset[str]) -> frozenset[str]:

@@ -25,7 +25,7 @@ from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import SubProgram
 from ..programs.trace import StateInput
 from . import lower
-from .places import identity
+from .places import identity, sample_of
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 WHOLE = 0.6  # results agree within eps**WHOLE of their largest entry; rounding that grows is looked at by operation
 ONE = 0.5  # results of one operation on the same operands within eps**ONE of the largest entry of operands and results
-SAMPLE = 64  # elements by which an input is known again
 
 
 class Outline:
@@ -148,6 +147,8 @@ class Comparison:
             return inner.difference() is None and inner.same(a.program.results, b.program.results)
         if cls is weakref.ref:
             return a() is b()
+        if cls is functools.partial:
+            return self.same(_place(a), _place(b))
         if cls is types.FunctionType:
             return a.__code__ is b.__code__
         if issubclass(type(a), float | complex):
@@ -250,12 +251,6 @@ def _largest(array: Any) -> float:
 
 
 # ------------------------------------------------------------------------------------------------------ unchanged inputs
-
-
-def sample_of(array: Any) -> bytes:
-    """Up to 64 elements of an array: what a value that was baked in may have come from."""
-    flat = np.asarray(array).reshape(-1)
-    return flat[:: max(1, flat.size // SAMPLE)].tobytes()
 
 
 class Watch:

@@ -29,23 +29,27 @@ TABLES = (
 )  # fmt: skip
 
 
-def counted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of OrderedDict that counts as a change of hooks."""
+def counted(method: Callable[..., Any], count: Callable[[], None]) -> Callable[..., Any]:
+    """A method that changes a table, and counts it."""
 
     def changing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        RemovableHandle.changes += 1
+        count()
         return method(self, *args, **kwargs)
 
     return changing
 
 
+def changed() -> None:
+    RemovableHandle.changes += 1
+
+
 class HookTable(OrderedDict[int, Any]):
     """Hooks by id; one that is removed without its handle, as by `clear()`, counts as a change of hooks, too."""
 
-    __delitem__ = counted(OrderedDict.__delitem__)
-    clear = counted(OrderedDict.clear)
-    pop = counted(OrderedDict.pop)
-    popitem = counted(OrderedDict.popitem)
+    __delitem__ = counted(OrderedDict.__delitem__, changed)
+    clear = counted(OrderedDict.clear, changed)
+    pop = counted(OrderedDict.pop, changed)
+    popitem = counted(OrderedDict.popitem, changed)
 
     def __reduce__(self) -> Any:
         """In files an OrderedDict, as PyTorch's is; see `restored`."""

@@ -83,28 +83,22 @@ class IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def counted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of dict that counts as a change of modules."""
-
-    def changing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        Module.changes += 1
-        return method(self, *args, **kwargs)
-
-    return changing
+def changed() -> None:
+    Module.changes += 1
 
 
 class Table(dict[str, Any]):
     """The parameters, buffers or submodules of a module; an entry that is written directly counts as a change of modules."""
 
     __slots__ = ()
-    __setitem__ = counted(dict.__setitem__)
-    __delitem__ = counted(dict.__delitem__)
-    __ior__ = counted(dict.__ior__)
-    clear = counted(dict.clear)
-    pop = counted(dict.pop)
-    popitem = counted(dict.popitem)
-    setdefault = counted(dict.setdefault)
-    update = counted(dict.update)
+    __setitem__ = hooks.counted(dict.__setitem__, changed)
+    __delitem__ = hooks.counted(dict.__delitem__, changed)
+    __ior__ = hooks.counted(dict.__ior__, changed)
+    clear = hooks.counted(dict.clear, changed)
+    pop = hooks.counted(dict.pop, changed)
+    popitem = hooks.counted(dict.popitem, changed)
+    setdefault = hooks.counted(dict.setdefault, changed)
+    update = hooks.counted(dict.update, changed)
 
     def __reduce__(self) -> Any:
         """In files a dict, as PyTorch's is; `Module.__setstate__` makes a table of it."""
