@@ -100,7 +100,7 @@ def sharded_parameter():
     for i in range(10):
         step(tg.tensor(points(i)))
         eager(tg.tensor(points(i)))
-        if i:
+        if i > 1:  # the first two calls are traced
             moments = optimizer.state[w]
             for t in (w, w.grad, moments["exp_avg"], moments["exp_avg_sq"]):
                 assert spec(t) == P(None, "data") and peek_data(t).addressable_shards[0].data.shape == (16, 2)
@@ -252,7 +252,6 @@ def hosts():
     tg.manual_seed(jax.process_index())
     other = tg.nn.Linear(4, 8)
     apart = tg.compile(lambda: other.weight.sum(), mesh=MESH, fullgraph=True)
-    apart()
     assert "not the same on each process" in error(AssertionError, apart)
 
 

@@ -120,6 +120,7 @@ class CompiledProgram:
         self.steady = [n for n in itertools.chain(*self.numbers) if n not in drawn]
         self.executable, self.is_new = executable(self.program, *self.numbers, self.placement)
         self.run = self.executable.run
+        self.on_mesh = self.placement.rest is not None and self.placement.rest.num_devices > 1
         self.where = [self.placement.of(n) for n in self.program.arguments]
 
     def _set_effects(self, call: TracedCall, states: list[State]) -> None:
@@ -287,6 +288,8 @@ class CompiledProgram:
             return self._finish([*tensors, *containers] if containers else tensors, owners, donated, kept, outs)
 
     def _run(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        if self.on_mesh and not all([v.committed for v in (*donated, *kept)]):  # JAX would move them at every call
+            donated, kept = self._moved(owners, donated, kept)
         try:
             return self.run(donated, kept), donated, kept
         except TypeError:
