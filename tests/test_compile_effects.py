@@ -143,6 +143,41 @@ def bounded_deque(w):
     return out
 
 
+@case([1, 1, 4, 0])
+def counts_in_a_list(w):
+    def f(a, n):
+        n[0] += 1
+        n[1] -= 2
+        return a * 2
+
+    f, n = w(f), [0, 7, None]
+    return [(f(x(i), n), list(n)) for i in range(5)]
+
+
+@case([1, 1, 4, 0])
+def counts_in_a_list_of_outside(w):
+    n = [3]
+
+    def f(a):
+        n[0] += 1
+        return a * 2
+
+    f = w(f)
+    return [(f(x(i)), n[0]) for i in range(5)]
+
+
+@case([3, 0, 0, 1], warns="n[0] += 1", exhaustive=True)
+def count_in_a_list_that_is_read(w):
+    n = [3]
+
+    def f(a):
+        n[0] += 1
+        return a * n[0]
+
+    f = w(f)
+    return [f(x(i)) for i in range(4)]
+
+
 @case([2, 2, 2, 0], exhaustive=True)
 def counter_and_default_dict(w):
     def f(a, counts, lists):

@@ -283,23 +283,31 @@ def sequence_change(at: Any, container: Any, before: list[Any], now: list[Any]) 
 def changes_of_written(at: Any, container: Any, before: Any, uses: Uses) -> list[Change] | None:
     """The same for a container that is only written, whatever it holds at a call; None if that cannot be told."""
     now = content(container)
-    if isinstance(now, list):
-        items = None if uses.keys or uses.counts else appended(container, before, now)
+    if isinstance(now, list) and not uses.keys and not uses.counts:
+        items = appended(container, before, now)
         return None if items is None else [(Extend(at), items)] if items else []
-    if type(container) is Counter and uses.methods:  # its update() adds
+    if uses.methods and isinstance(container, list | deque | Counter):  # the methods move items, or add
+        return None
+    if isinstance(now, list) and uses.keys:
         return None
     found: list[Change] = []
-    for effect, values in changes(at, container, before):
+    for effect, values in items_counted(at, before, now) if isinstance(now, list) else changes(at, container, before):
         if type(effect) is not Store:
             return None
         if effect.key in uses.counts:
-            old, amount = before.get(effect.key, 0), values[0]
+            old = before[effect.key] if isinstance(before, list) else before.get(effect.key, 0)
+            amount = values[0]
             if type(old) is not int or type(amount) is not int or not is_multiple(amount - old, uses.counts[effect.key]):
                 return None
             found.append((Count(at, effect.key, amount - old), []))
         else:
             found.append((effect, values))
     return found
+
+
+def items_counted(at: Any, before: list[Any], now: list[Any]) -> list[Change]:
+    """The items of a list that are other ones now."""
+    return [(Store(at, i), [b]) for i, (a, b) in enumerate(zip(before, now, strict=True)) if a is not b]
 
 
 def is_multiple(difference: int, amount: int) -> bool:
