@@ -37,18 +37,6 @@ from .amp import (
     is_autocast_cpu_enabled,
     is_autocast_enabled,
 )
-from .core.modes import (
-    enable_grad,
-    inference_mode,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_anomaly_enabled,
-    set_grad_enabled,
-    tape,
-)
 from .core.record import mark_package as _mark_package
 from .dtypes import (
     Size,
@@ -98,6 +86,18 @@ from .functions import names as _names
 from .functions.create import Generator, default_generator
 from .io import load, save
 from .jit import compile
+from .modes import (
+    enable_grad,
+    inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_anomaly_enabled,
+    set_grad_enabled,
+    tape,
+)
 from .moved import stand_in as _stand_in
 from .nn.module import typename
 from .sparse import sparse_coo_tensor

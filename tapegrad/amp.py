@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from . import dtypes
-from .core.modes import no_grad
 from .core.record import running_trace
 from .core.warning import warn
 from .functions import casting, create
 from .functions.elementwise import where
 from .functions.joining import stack
+from .modes import no_grad
 from .tensor.tensor import Tensor
 
 __all__ = [

@@ -24,6 +24,7 @@ HOMES = {
         "functions.shape", "functions.joining", "functions.copies", "functions.properties", "functions.arguments",
         "functions.operands", "table.shape", "kernels.shape",
     ),
+    "core.modes": ("modes",),
     "core.node": ("tensor.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),

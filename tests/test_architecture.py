@@ -30,6 +30,7 @@ LAYERS = [
     {"errors"},
     {"dtypes"},
     {"core"},
+    {"modes"},
     {"floats"},
     {"levels"},
     {"programs"},

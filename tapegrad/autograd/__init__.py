@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from ..core.modes import detect_anomaly as detect_anomaly
-from ..core.modes import enable_grad as enable_grad
-from ..core.modes import inference_mode as inference_mode
-from ..core.modes import no_grad as no_grad
-from ..core.modes import set_detect_anomaly as set_detect_anomaly
-from ..core.modes import set_grad_enabled as set_grad_enabled
+from ..modes import detect_anomaly as detect_anomaly
+from ..modes import enable_grad as enable_grad
+from ..modes import inference_mode as inference_mode
+from ..modes import no_grad as no_grad
+from ..modes import set_detect_anomaly as set_detect_anomaly
+from ..modes import set_grad_enabled as set_grad_enabled
 from . import forward_ad as forward_ad
 from . import function as function
 from . import functional as functional

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeVar
 from .. import errors
 from ..core import alias
 from ..core.level import LEVEL, level_of
-from ..core.modes import GradMode
 from ..core.op import TABLE, Op
 from ..core.record import Box, TensorState, functional
 from ..core.slot_hooks import retain
@@ -27,6 +26,7 @@ from ..levels.diff_inputs import synced
 from ..levels.forward import Dual, zeros_of
 from ..levels.level import Level, LevelState, relabelled
 from ..levels.vmap import Batch
+from ..modes import GradMode
 from ..tensor.memory import version
 from ..tensor.tensor import Tensor
 

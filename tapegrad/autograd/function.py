@@ -19,7 +19,6 @@ from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, stub, with_saved
 from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
-from ..core.modes import no_grad
 from ..core.op import EMPTIED, GENERAL, PACKED, TABLE, Op
 from ..core.protocols import facade
 from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
@@ -35,6 +34,7 @@ from ..functions.overrides import overrides
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
+from ..modes import no_grad
 from ..table.samples.common import Sample, uniform
 from ..tensor.memory import version
 from . import rerun

@@ -14,12 +14,12 @@ import numpy as np
 
 from .. import errors
 from ..core.gradient import grad
-from ..core.modes import enable_grad
 from ..core.vjp import fixed_like
 from ..func import jvp as forward
 from ..func import vmap
 from ..functions import create, shape
 from ..functions.joining import stack
+from ..modes import enable_grad
 from ..tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..core.modes import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits

@@ -6,8 +6,8 @@ import math
 from typing import Any, ClassVar
 
 from .. import dtypes
-from ..core.modes import no_grad
 from ..functions.shape import broadcast_tensors
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, linalg
-from ..core.modes import no_grad
 from ..functions import create, joining
 from ..functions.elementwise import isclose
+from ..modes import no_grad
 from ..programs.tracing import examined, leaving, suspended
 
 __all__ = [

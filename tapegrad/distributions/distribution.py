@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, Self
 
-from ..core.modes import no_grad
 from ..dtypes import Size
+from ..modes import no_grad
 from ..tensor.tensor import Tensor
 from . import constraints
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, undifferentiated

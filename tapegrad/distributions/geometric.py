@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import special
-from ..core.modes import no_grad
+from ..modes import no_grad
 from ..programs.tracing import examined
 from ..tensor import Tensor
 from . import constraints

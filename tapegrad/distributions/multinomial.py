@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..core.modes import no_grad
 from ..dtypes import Size
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import constraints
 from .binomial import Binomial

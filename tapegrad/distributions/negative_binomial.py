@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..core.modes import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import constraints
 from .binomial import Trials

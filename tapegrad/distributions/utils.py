@@ -9,10 +9,10 @@ from numbers import Real
 from typing import Any, Generic, Self, TypeVar, overload
 
 from .. import dtypes
-from ..core.modes import enable_grad
 from ..functions import create
 from ..functions.shape import broadcast_tensors
 from ..levels import draws
+from ..modes import enable_grad
 from ..tensor.tensor import Tensor
 from .functions import draw, logsigmoid, randn, softmax, where
 

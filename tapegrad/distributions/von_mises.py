@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import special
-from ..core.modes import no_grad
+from ..modes import no_grad
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution

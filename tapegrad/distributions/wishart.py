@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 from .. import dtypes, linalg
-from ..core.modes import no_grad
 from ..functions.properties import broadcast_shapes
+from ..modes import no_grad
 from ..programs.tracing import examined, leaving
 from ..tensor.tensor import Tensor
 from . import constraints

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
+from ..modes import no_grad
 from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape

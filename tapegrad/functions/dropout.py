@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core.modes import no_grad
 from ..core.warning import warn
 from ..dtypes import HALF
 from ..kernels.shape import shape_of
 from ..levels import draws
+from ..modes import no_grad
 from ..table import elementwise
 from . import create, shape
 from .activation import SELU_ALPHA, SELU_SCALE, applied

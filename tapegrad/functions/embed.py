@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.shape import shape_of
+from ..modes import no_grad
 from ..programs.tracing import examined, leaving
 from ..table.embed import _embedding, add_rows
 from . import create, elementwise, reduce, shape

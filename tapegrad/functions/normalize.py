@@ -13,7 +13,6 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import inplace
 from ..core.level import LEVEL
-from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.record import Box, functional, set_grad_fn_name, wrap
 from ..core.state import TRANSFORMING
@@ -21,6 +20,7 @@ from ..dtypes import HALF
 from ..kernels.normalize import Dims
 from ..kernels.shape import shape_of
 from ..levels.level import bottom
+from ..modes import no_grad
 from ..table import elementwise as elementwise_records
 from ..table.normalize import standardize
 from . import casting, create, elementwise, reduce, shape

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.modes import no_grad
 from ..core.record import wrap
 from ..functions import shape
+from ..modes import no_grad
 
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..core import alias, record
 from ..core.inplace import write_history
-from ..core.modes import enable_grad
 from ..core.record import Box, box, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
 from ..core.slot_hooks import retain
@@ -17,6 +16,7 @@ from ..core.state import current_tape
 from ..core.tape import next_slot
 from ..func import tree
 from ..functions.overrides import overrides
+from ..modes import enable_grad
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput

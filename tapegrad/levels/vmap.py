@@ -10,11 +10,11 @@ import numpy as np
 
 from .. import errors
 from ..core import record
-from ..core.modes import enable_grad
 from ..core.op import Op
 from ..core.protocols import facade
 from ..core.record import MARK, Box, getframe
 from ..core.vjp import TENSOR_XP
+from ..modes import enable_grad
 from .level import Level, LevelState
 
 

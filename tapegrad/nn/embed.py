@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.modes import no_grad
 from ..functions import create
+from ..modes import no_grad
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init

@@ -14,10 +14,10 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core.level import level_of
-from ..core.modes import is_grad_enabled
 from ..core.state import TASK
 from ..functions import create
 from ..levels.vmap import Batch
+from ..modes import is_grad_enabled
 from ..tensor.graph import RemovableHandle, hook_into, owned_hooks
 from ..tensor.tensor import Tensor
 

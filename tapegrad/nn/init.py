@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..core.modes import no_grad
 from ..core.warning import warn
 from ..functions import create
+from ..modes import no_grad
 from ..tensor.tensor import Tensor
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from .. import dtypes
-from ..core.modes import no_grad
 from ..core.record import wrap
 from ..functions import create
 from ..functions.memory_format import rank_of
 from ..kernels import devices
+from ..modes import no_grad
 from ..programs.tracing import leaving, touches
 from ..tensor.access import destination, raw
 from ..tensor.graph import RemovableHandle

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, SupportsFloat, TypeVar
 
-from ..core.modes import enable_grad, no_grad
 from ..functions.complex_and_bits import view_as_real
 from ..functions.joining import cat
+from ..modes import enable_grad, no_grad
 from ..programs.tracing import part
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 

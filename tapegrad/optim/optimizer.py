@@ -21,7 +21,6 @@ import numpy as np
 
 from .. import dtypes
 from ..core import alias, inplace
-from ..core.modes import enable_grad, no_grad, set_grad_enabled
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.warning import warn
@@ -29,6 +28,7 @@ from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, vie
 from ..functions.create import full_like
 from ..functions.elementwise import where
 from ..functions.inplace import check_writable, count_write
+from ..modes import enable_grad, no_grad, set_grad_enabled
 from ..nn.module import typename
 from ..programs.tracing import holds_now, suspended, touches, unfit
 from ..tensor.access import raw

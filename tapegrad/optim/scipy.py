@@ -12,7 +12,6 @@ import numpy as np
 
 from .. import errors
 from ..core.gradient import grad
-from ..core.modes import enable_grad, no_grad
 from ..func import tree
 from ..func.jacobian import jacrev
 from ..func.products import vhp
@@ -20,6 +19,7 @@ from ..func.reverse import as_primal, converted, result_class
 from ..func.stateless import swapped, untied
 from ..functions import create
 from ..functions.joining import cat
+from ..modes import enable_grad, no_grad
 from ..nn import Module
 from ..tensor.tensor import Tensor
 from .functional import up_to

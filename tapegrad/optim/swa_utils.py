@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from ..core.modes import no_grad
 from ..functions.create import tensor
 from ..functions.elementwise import where
+from ..modes import no_grad
 from ..nn.module import Module
 from ..nn.norm import _BatchNorm
 from ..programs.tracing import unless_traced

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .. import dtypes, errors
-from ..core import modes
+from .. import dtypes, errors, modes
 from ..core.op import TABLE
 from ..core.state import is_recording
 from ..functions import index, names

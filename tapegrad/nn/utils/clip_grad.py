@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import linalg
-from ...core.modes import no_grad
 from ...core.op import TABLE
 from ...core.record import running_trace
 from ...core.warning import warn
 from ...functions import create
 from ...functions.joining import stack
+from ...modes import no_grad
 from ...tensor.tensor import Tensor
 
 

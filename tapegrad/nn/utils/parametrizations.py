@@ -6,11 +6,11 @@ import functools
 from typing import Any, TypeVar
 
 from ... import dtypes, linalg
-from ...core.modes import no_grad
 from ...functions import create, elementwise, shape
 from ...functions.decompose import geqrf
 from ...functions.joining import cat
 from ...functions.native import norm_except_dim
+from ...modes import no_grad
 from ...tensor.tensor import Tensor
 from .. import functional as F
 from ..module import Module

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ...core.modes import is_grad_enabled, no_grad
+from ...modes import is_grad_enabled, no_grad
 from ...tensor.tensor import Parameter, Tensor
 from ..container import ModuleDict, ModuleList
 from ..module import Module

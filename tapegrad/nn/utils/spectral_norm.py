@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ...core.modes import no_grad
+from ...modes import no_grad
 from ...tensor.tensor import Parameter
 from .. import functional as F
 from ..module import Module

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from .. import errors
-from ..contexts import ContextDecorator
-from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
-from .warning import warn
+from . import errors
+from .contexts import ContextDecorator
+from .core.state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
+from .core.warning import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
