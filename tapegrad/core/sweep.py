@@ -24,8 +24,11 @@ def snapshot(tape: Tape) -> list[int]:
             continue
 
 
-def drop_unreferenced(tape: Tape, slots: list[int]) -> int:
-    """Drop the entries of slots, which are taken from the list, from the newest on; gives the bytes that the others save."""
+def drop_unreferenced(tape: Tape, slots: list[int], counted: bool = False) -> int:
+    """Drop the entries of slots, which are taken from the list, from the newest on.
+
+    Gives the bytes that the others save, if they are to be counted.
+    """
     nbytes = 0
     seen: set[int] = set()
     while slots:
@@ -33,7 +36,7 @@ def drop_unreferenced(tape: Tape, slots: list[int]) -> int:
         if getrefcount(s) <= REFS_POPPED_SLOT:
             tape.pop(s, None)
             continue
-        entry = tape.get(s)
+        entry = tape.get(s) if counted else None
         if entry is not None:
             for a in saved_arrays(entry):
                 if id(a) not in seen:

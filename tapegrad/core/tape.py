@@ -84,7 +84,7 @@ class Tape(dict[int, Entry]):
             self.survivors = self.bytes = 0
             self.bytes_limit = BYTE_SLACK
             self.special = 0
-        elif self.bytes or len(self) - self.survivors >= 64:
+        elif self.bytes or len(self) - self.survivors >= ENTRY_SLACK:
             self.maybe_sweep()
 
     def sweep(self) -> None:
@@ -98,7 +98,8 @@ class Tape(dict[int, Entry]):
     def _sweep(self) -> None:
         slots = snapshot(self)
         slots.sort()
-        nbytes = drop_unreferenced(self, slots)
+        heavy = self.bytes > 0 or self.bytes_limit > BYTE_SLACK
+        nbytes = drop_unreferenced(self, slots, heavy)
         self.survivors = len(self)
         self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
         self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
