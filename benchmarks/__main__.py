@@ -8,31 +8,21 @@ Each figure is the median of several rounds; ratios are tapegrad's time over PyT
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 from . import compiled as steps
 from . import kernels as registry
+from . import limits as figures
 from . import optimizers as updates
+from . import plot as curves
 from . import training as programs
 from . import transforms as functional
 from . import workloads
-
-EIKONAL = ((64, 64, 400), (1024, 128, 60), (4096, 256, 10))
-
-
-def seconds(task: Callable[[], Any], calls: int) -> float:
-    start = time.perf_counter()
-    for _ in range(calls):
-        task()
-    return (time.perf_counter() - start) / calls
+from .clocks import child, in_turn, seconds
+from .limits import EIKONAL
 
 
 def libraries() -> tuple[Any, Any]:
@@ -70,18 +60,9 @@ def mlp() -> None:
     alternate(workloads.mlp, 40)
 
 
-def child(library: str, what: str, *args: Any) -> Any:
-    """Run `what` on one library in a process of its own; returns what it printed as JSON."""
-    command = [sys.executable, "-m", "benchmarks.child", library, what, *map(str, args)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
 def eikonal(rounds: int = 5) -> None:
     for points, width, calls in EIKONAL:
-        results: dict[str, list[float]] = {"torch": [], "tapegrad": []}
-        for _ in range(rounds):
-            for library, times in results.items():
-                times.append(child(library, "eikonal", points, width, calls))
+        results = in_turn({k: (k, "eikonal", points, width, calls) for k in ("torch", "tapegrad")}, rounds)
         torch, ours = (statistics.median(results[k]) * 1e3 for k in ("torch", "tapegrad"))
         ratio = statistics.median(b / a for a, b in zip(results["torch"], results["tapegrad"], strict=True))
         print(f"eikonal {points}x{width}: torch {torch:.2f} ms   tapegrad {ours:.2f} ms   ratio {ratio:.3f}")
@@ -98,18 +79,18 @@ def scaling() -> None:
         print(f"{name}: {value}")
 
 
-def startup(rounds: int = 15) -> None:
-    """Import time over `import numpy`: medians of processes in turn."""
-    times: dict[str, list[float]] = {"numpy": [], "tapegrad": []}
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run([sys.executable, "-c", "import tapegrad"], check=True, env=environment)
-    for _ in range(rounds):
-        for module, found in times.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", f"import {module}"], check=True, env=environment)
-            found.append((time.perf_counter() - start) * 1e3)
-    numpy, ours = (statistics.median(times[k]) for k in ("numpy", "tapegrad"))
-    print(f"import numpy {numpy:.0f} ms   import tapegrad {ours:.0f} ms   over numpy {ours - numpy:.0f} ms")
+def startup() -> None:
+    numpy, ours, touched = figures.import_times()
+    print(f"import numpy {numpy:.0f} ms   import tapegrad {ours:.0f} ms   over numpy {ours - numpy:.0f} ms   "
+          f"nn, optim and autograd touched: {touched - ours:.0f} ms more")  # fmt: skip
+
+
+def limits() -> None:
+    figures.table()
+
+
+def plot() -> None:
+    curves.draw()
 
 
 def kernels(rounds: int = 5) -> None:
@@ -122,7 +103,7 @@ def kernels(rounds: int = 5) -> None:
         times["tapegrad", "2"] = [child("tapegrad", "kernels", size, "2")]
         for name, kernel in registry.BY_NAME.items():
             columns = [[found[name] for found in times[key] if name in found] for key in times]
-            if name.startswith(size) and all(columns):
+            if name.split()[0] == size and all(columns):
                 medians = {key: statistics.median(column) for key, column in zip(times, columns, strict=True)}
                 torch, ours, second = (medians[key] for key in (("torch", "1"), ("tapegrad", "1"), ("tapegrad", "2")))
                 over = "" if ours / torch <= kernel.bar else "  above the bar"
@@ -132,11 +113,10 @@ def kernels(rounds: int = 5) -> None:
 
 def kernel_memory() -> None:
     """Peak memory of each large operation, each in a process of its own."""
-    for name in registry.BY_NAME:
-        if name.startswith("large"):
-            runs = {k: [child(k, "kernel_memory", name) for _ in range(3)] for k in ("torch", "tapegrad")}
-            torch, ours = (statistics.median(found) for found in runs.values())
-            print(f"{name:38s} peak: torch {torch:6.1f} MB   tapegrad {ours:6.1f} MB")
+    for name in registry.of_size("large"):
+        runs = {k: [child(k, "kernel_memory", name) for _ in range(3)] for k in ("torch", "tapegrad")}
+        torch, ours = (statistics.median(found) for found in runs.values())
+        print(f"{name:38s} peak: torch {torch:6.1f} MB   tapegrad {ours:6.1f} MB")
 
 
 def transforms(rounds: int = 5) -> None:
@@ -158,10 +138,7 @@ def transforms(rounds: int = 5) -> None:
 def training(rounds: int = 5) -> None:
     """Steps and epochs of whole programs, in processes in turn."""
     for name, (bar, _) in programs.PROGRAMS.items():
-        times: dict[str, list[float]] = {"torch": [], "tapegrad": []}
-        for _ in range(rounds):
-            for library in random.sample(("torch", "tapegrad"), 2):
-                times[library].append(child(library, "training", name))
+        times = in_turn({library: (library, "training", name) for library in ("torch", "tapegrad")}, rounds)
         torch, ours = (statistics.median(times[library]) * 1e3 for library in ("torch", "tapegrad"))
         over = "" if ours / torch <= bar else "  above the bar"
         print(f"{name:44s} torch {torch:8.2f} ms   tapegrad {ours:8.2f} ms   ratio {ours / torch:.3f} (bar {bar}){over}")
@@ -173,10 +150,7 @@ def compiled(rounds: int = 5) -> None:
         what = "outer" if name == "outer tape" else "compiled"
         sides = {"compiled": ("tapegrad", what), "jax": ("jax", what), "torch": ("torch", "eager")}
         sides = {k: v for k, v in sides.items() if k in steps.BARS[name] or k == "compiled"}
-        times: dict[str, list[float]] = {side: [] for side in sides}
-        for _ in range(rounds):
-            for side in random.sample(list(sides), len(sides)):
-                times[side].append(child(sides[side][0], "compiled", sides[side][1], name))
+        times = in_turn({side: (library, "compiled", form, name) for side, (library, form) in sides.items()}, rounds)
         found = {side: statistics.median(t) * 1e3 for side, t in times.items()}
         texts = []
         for side, bar in steps.BARS[name].items():
@@ -246,10 +220,11 @@ ALL = {
         first_calls,
     )
 }
+OTHERS = {f.__name__: f for f in (limits, plot)}  # run when they are named
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(ALL), choices=[*ALL, []])
+    parser.add_argument("names", nargs="*", default=list(ALL), choices=[*ALL, *OTHERS, []])
     for name in parser.parse_args().names:
         print(f"-- {name}")
-        ALL[name]()
+        (ALL | OTHERS)[name]()

@@ -16,7 +16,7 @@ import sys
 import tapegrad
 
 from . import compiled, training, workloads
-from .__main__ import EIKONAL
+from .limits import EIKONAL
 
 HERE = pathlib.Path(__file__).parents[1]
 CHILD = (

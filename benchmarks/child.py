@@ -7,14 +7,16 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import compiled as steps
+from . import floors, limits, plot, workloads
 from . import kernels as registry
 from . import optimizers as updates
 from . import training as programs
 from . import transforms as functional
-from . import workloads
+from .clocks import paired, seconds, timed
 
 
 def tiny(L: Any, name: str) -> float:
@@ -26,59 +28,37 @@ def eikonal(L: Any, points: str, width: str, calls: str) -> float:
     """Median seconds of a step."""
     step = workloads.eikonal(L, int(points), int(width))
     step()
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(int(calls)):
-            step()
-        times.append((time.perf_counter() - start) / int(calls))
-    return statistics.median(times)
+    return statistics.median(seconds(step, int(calls)) for _ in range(7))
 
 
 def memory(L: Any, points: str, width: str) -> float:
     """Highest resident size during ten steps over the size before the first, in MB (Linux)."""
     workloads.eikonal(L, 8, 8)()
     step = workloads.eikonal(L, int(points), int(width))
-    with open("/proc/self/clear_refs", "w") as f:
-        f.write("5")  # the peak starts anew: a child begins with its parent's
-    before = status("VmRSS")
-    for _ in range(10):
-        step()
-    return (status("VmHWM") - before) / 1024
+    return peak(L, lambda: step, 10)
 
 
 def kernels(L: Any, size: str, order: str) -> dict[str, float]:
-    """Median seconds of one application of each kernel whose name begins with `size`: its first or second order."""
+    """Median seconds of one application of each kernel of `size`: its first or second order."""
     make = {"1": registry.first_order, "2": registry.second_order}[order]
     found: dict[str, float] = {}
-    for name, kernel in registry.BY_NAME.items():
-        if name.startswith(size):
-            try:
-                found[name] = timed(make(L, kernel, registry.TIMES[size])) / registry.TIMES[size]
-            except (AttributeError, NotImplementedError, RuntimeError) as e:
-                print(name, type(e).__name__, str(e)[:100], file=sys.stderr)
+    for name in registry.of_size(size):
+        try:
+            found[name] = timed(make(L, registry.BY_NAME[name], registry.TIMES[size])) / registry.TIMES[size]
+        except (AttributeError, NotImplementedError, RuntimeError) as e:
+            print(name, type(e).__name__, str(e)[:100], file=sys.stderr)
     return found
-
-
-def timed(step: Any, spent: float = 0.15, rounds: int = 7) -> float:
-    """Median over rounds of the seconds of a call, in blocks that fill `spent` seconds together."""
-    step()
-    start = time.perf_counter()
-    step()
-    calls = max(1, int(spent / rounds / (time.perf_counter() - start)))
-    times = []
-    for _ in range(rounds):
-        time.sleep(0.01)
-        start = time.perf_counter()
-        for _ in range(calls):
-            step()
-        times.append((time.perf_counter() - start) / calls)
-    return statistics.median(times)
 
 
 def training(L: Any, name: str) -> float:
     """Median seconds of a step or epoch of one program."""
     return timed(programs.PROGRAMS[name][1](L), spent=2.0)
+
+
+def program_memory(L: Any, name: str) -> float:
+    """Highest resident size during three steps or epochs over the size before the program is made, in MB (Linux)."""
+    make = (programs.PROGRAMS | programs.LAYERS)[name][1]
+    return peak(L, lambda: make(L), 3)
 
 
 def compiled(L: Any, what: str, name: str) -> float:
@@ -108,13 +88,17 @@ def compiled_dispatch(L: Any) -> dict[str, float]:
 
 def kernel_memory(L: Any, name: str) -> float:
     """Highest resident size during five calls over the size before the inputs are made, in MB (Linux)."""
+    return peak(L, lambda: registry.first_order(L, registry.BY_NAME[name]), 5)
+
+
+def peak(L: Any, make: Callable[[], Callable[[], Any]], calls: int) -> float:
     small = L.rand(8, 8, requires_grad=True)
     L.softmax(small @ small, 1).exp().sum().backward()  # threads and libraries are loaded at the first pass
     with open("/proc/self/clear_refs", "w") as f:
-        f.write("5")
+        f.write("5")  # the peak starts anew: a child begins with its parent's
     before = status("VmRSS")
-    step = registry.first_order(L, registry.BY_NAME[name])
-    for _ in range(5):
+    step = make()
+    for _ in range(calls):
         step()
     return (status("VmHWM") - before) / 1024
 
@@ -196,12 +180,34 @@ def optimizers(L: Any) -> dict[str, float]:
     return updates.measured(L)
 
 
-def transforms(L: Any) -> dict[str, float]:
-    return functional.measured(L.__name__)
+def transforms(L: Any, part: str = "") -> dict[str, float]:
+    return functional.measured(L.__name__, part)
 
 
 def transform_memory(L: Any) -> dict[str, float]:
     return functional.peak(L.__name__)
+
+
+def beside_torch(L: Any) -> dict[str, list[float]]:
+    return limits.beside_torch(L)
+
+
+def beside_floors(L: Any) -> dict[str, list[float]]:
+    return limits.beside_floors(L)
+
+
+def beside_private(L: Any) -> dict[str, list[float]]:
+    return {name: list(paired(*tasks)) for name, tasks in workloads.views(L).items()}
+
+
+def eikonal_products(L: Any, points: str, width: str) -> list[float]:
+    """Seconds of a step, and of its matrix products alone."""
+    sizes = int(points), int(width)
+    return list(paired(workloads.eikonal(L, *sizes), floors.eikonal_products(*sizes), spent=3.0))
+
+
+def curve(L: Any, form: str) -> list[float]:
+    return plot.measured(form)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,14 @@ EXTRA: dict[str, Callable[[], Any]] = {
     "rows of 128": lambda: integers(128, 2000),
     "labels": lambda: integers(1000, 1000),
     "places": lambda: integers(1000, 1000, 1000),
-    "few": lambda: integers(64, 32),
-    "mask": lambda: integers(2, 100, 64).astype(bool),
-    "places small": lambda: integers(100, 100, 64),
+    "rows of 100": lambda: integers(100, 32),
+    "rows of 64": lambda: integers(64, 32),
+    "rows of 16": lambda: integers(16, 32),
+    "rows of 8": lambda: integers(8, 32),
+    "mask 100": lambda: integers(2, 100, 64).astype(bool),
+    "mask 8": lambda: integers(2, 8, 16).astype(bool),
+    "places 100": lambda: integers(100, 100, 64),
+    "places 8": lambda: integers(8, 8, 16),
 }
 
 F = "nn.functional"
@@ -83,57 +88,73 @@ LARGE = [
     Kernel("solve 32 of 64x64", 1.7, lambda L, a, b: L.linalg.solve(a, b), ((32, 64, 64), (32, 64, 8))),
 ]  # fmt: skip
 
+# forward and backward of small operations over PyTorch's time, for (100, 64) and for (8, 16)
+SMALL_BARS: dict[str, tuple[float, float]] = {
+    "layer_norm": (1.7, 1.7), "log_softmax": (1.7, 1.4), "softmax": (1.5, 1.3), "cross_entropy": (1.5, 1.5),
+    "gather": (1.3, 1.3), "embedding": (1.3, 1.3), "cat": (1.2, 1.2), "expand": (1.2, 1.2), "sigmoid": (1.1, 1.0),
+    "F.silu": (1.1, 1.0), "F.gelu tanh": (1.0, 1.35), "max with dim": (0.8, 0.8), "where": (0.8, 0.8), "stack": (0.8, 0.8),
+    "x[i]": (0.8, 0.8),
+}  # fmt: skip
+ANY_SMALL = 1.8  # the bar of the other ones
 
-def _small() -> list[Kernel]:
-    """Elementwise, reduction, shape, index and product ops on 6400 elements or fewer."""
-    one = ((100, 64),)
-    two = ((100, 64), (100, 64))
-    rows = [Kernel(name, 0.7, functools.partial(_named, name), one) for name in (
+
+def _small(rows: int, columns: int, size: int) -> list[Kernel]:
+    """Elementwise, reduction, shape, index and product ops on tensors of `rows` and `columns`, the size of that number."""
+    one = ((rows, columns),)
+    two = one * 2
+    picks, labels, mask = f"rows of {rows}", f"rows of {columns}", f"mask {rows}"
+    functions: list[tuple[Any, ...]] = [(name, functools.partial(_named, name), one) for name in (
         "exp", "sin", "cos", "tanh", "sigmoid", "sqrt", "log1p", "abs", "square", "neg", "relu", "reciprocal", "erf",
         "expm1",
     )]  # fmt: skip
-    rows += [Kernel(name, 0.7, functools.partial(_named, name), two) for name in (
+    functions += [(name, functools.partial(_named, name), two) for name in (
         "add", "sub", "mul", "div", "maximum", "atan2", "hypot", "pow", "logaddexp",
     )]  # fmt: skip
-    rows += [
-        Kernel(f"F.{name}", 0.7, functools.partial(_named, f"{F}.{name}"), one)
+    functions += [
+        (f"F.{name}", functools.partial(_named, f"{F}.{name}"), one)
         for name in ("softplus", "gelu", "silu", "elu", "leaky_relu", "logsigmoid", "hardswish", "mish")
     ]
     for name in ("sum", "mean", "amax", "prod", "var", "std", "logsumexp", "cumsum", "softmax", "log_softmax"):
-        rows.append(Kernel(name, 0.7, functools.partial(_along, name), one))
-    rows += [
-        Kernel("max with dim", 0.7, lambda L, x: x.max(1)[0], one),
-        Kernel("norm", 0.7, lambda L, x: x.norm(), one),
-        Kernel("sum of all", 0.7, lambda L, x: x.sum(), one),
-        Kernel("sort", 0.7, lambda L, x: x.sort(1)[0], one),
-        Kernel("topk", 0.7, lambda L, x: x.topk(5, 1)[0], one),
-        Kernel("reshape", 0.7, lambda L, x: x.reshape(64, 100), one),
-        Kernel("transpose", 0.7, lambda L, x: x.t(), one),
-        Kernel("unsqueeze", 0.7, lambda L, x: x.unsqueeze(0), one),
-        Kernel("expand", 0.7, lambda L, x: x.expand(100, 64), ((1, 64),)),
-        Kernel("cat", 0.7, lambda L, x, y: L.cat([x, y], 1), two),
-        Kernel("stack", 0.7, lambda L, x, y: L.stack([x, y]), two),
-        Kernel("split", 0.7, lambda L, x: x.split(32, 1)[0], one),
-        Kernel("flip", 0.7, lambda L, x: x.flip(0), one),
-        Kernel("roll", 0.7, lambda L, x: x.roll(3, 0), one),
-        Kernel("tril", 0.7, lambda L, x: x.tril(), ((64, 64),)),
-        Kernel("repeat", 0.7, lambda L, x: x.repeat(2, 1), one),
-        Kernel("slice", 0.7, lambda L, x: x[2:50], one),
-        Kernel("index by a tensor", 0.7, lambda L, x, i: x[i], one, "few"),
-        Kernel("index_select", 0.7, lambda L, x, i: x.index_select(0, i), one, "few"),
-        Kernel("gather", 0.7, lambda L, x, i: x.gather(0, i), one, "places small"),
-        Kernel("where", 0.7, lambda L, x, y, m: L.where(m, x, y), two, "mask"),
-        Kernel("masked_fill", 0.7, lambda L, x, m: x.masked_fill(m, 0.0), one, "mask"),
-        Kernel("matmul", 0.7, lambda L, a, b: a @ b, ((64, 64), (64, 64))),
-        Kernel("bmm", 0.7, lambda L, a, b: L.bmm(a, b), ((8, 16, 16), (8, 16, 16))),
-        Kernel("linear", 0.7, lambda L, x, w, b: L.nn.functional.linear(x, w, b), ((32, 64), (64, 64), (64,))),
-        Kernel("einsum ij,jk", 0.7, lambda L, a, b: L.einsum("ij,jk->ik", a, b), ((64, 64), (64, 64))),
-        Kernel("outer", 0.7, lambda L, a, b: L.outer(a, b), ((64,), (64,))),
-        Kernel("layer_norm", 0.7, lambda L, x, w, b: L.nn.functional.layer_norm(x, (64,), w, b), ((100, 64), (64,), (64,))),
-        Kernel("mse_loss", 0.7, lambda L, x, y: L.nn.functional.mse_loss(x, y), two),
-        Kernel("cross_entropy", 0.7, lambda L, x, i: L.nn.functional.cross_entropy(x, i), ((32, 64),), "few"),
+        functions.append((name, functools.partial(_along, name), one))
+    heads = (4, rows // 4, columns)
+    functions += [
+        ("F.gelu tanh", lambda L, x: L.nn.functional.gelu(x, approximate="tanh"), one),
+        ("max with dim", lambda L, x: x.max(1)[0], one),
+        ("norm", lambda L, x: x.norm(), one),
+        ("sum of all", lambda L, x: x.sum(), one),
+        ("sort", lambda L, x: x.sort(1)[0], one),
+        ("topk", lambda L, x: x.topk(5, 1)[0], one),
+        ("reshape", lambda L, x: x.reshape(columns, rows), one),
+        ("transpose", lambda L, x: x.t(), one),
+        ("unsqueeze", lambda L, x: x.unsqueeze(0), one),
+        ("expand", lambda L, x: x.expand(rows, columns), ((1, columns),)),
+        ("cat", lambda L, x, y: L.cat([x, y], 1), two),
+        ("stack", lambda L, x, y: L.stack([x, y]), two),
+        ("split", lambda L, x: x.split(columns // 2, 1)[0], one),
+        ("flip", lambda L, x: x.flip(0), one),
+        ("roll", lambda L, x: x.roll(3, 0), one),
+        ("tril", lambda L, x: x.tril(), ((columns, columns),)),
+        ("repeat", lambda L, x: x.repeat(2, 1), one),
+        ("x[i]", lambda L, x: x[3], one),
+        ("slice", lambda L, x: x[2 : rows // 2], one),
+        ("index by a tensor", lambda L, x, i: x[i], one, picks),
+        ("index_select", lambda L, x, i: x.index_select(0, i), one, picks),
+        ("embedding", lambda L, w, i: L.nn.functional.embedding(i, w), one, picks),
+        ("gather", lambda L, x, i: x.gather(0, i), one, f"places {rows}"),
+        ("where", lambda L, x, y, m: L.where(m, x, y), two, mask),
+        ("masked_fill", lambda L, x, m: x.masked_fill(m, 0.0), one, mask),
+        ("matmul", lambda L, a, b: a @ b, ((columns, columns), (columns, columns))),
+        ("bmm", lambda L, a, b: L.bmm(a, b), ((8, 16, 16), (8, 16, 16))),
+        ("linear", lambda L, x, w, b: L.nn.functional.linear(x, w, b), ((32, columns), (columns, columns), (columns,))),
+        ("einsum ij,jk", lambda L, a, b: L.einsum("ij,jk->ik", a, b), ((columns, columns), (columns, columns))),
+        ("outer", lambda L, a, b: L.outer(a, b), ((columns,), (columns,))),
+        ("layer_norm", lambda L, x, w, b: L.nn.functional.layer_norm(x, (columns,), w, b), (*one, (columns,), (columns,))),
+        ("attention", lambda L, q, k, v: L.nn.functional.scaled_dot_product_attention(q, k, v), (heads,) * 3),
+        ("mse_loss", lambda L, x, y: L.nn.functional.mse_loss(x, y), two),
+        ("cross_entropy", lambda L, x, i: L.nn.functional.cross_entropy(x, i), ((32, columns),), labels),
     ]
-    return rows
+    bars = {name: SMALL_BARS.get(name, (ANY_SMALL,) * 2)[size] for name, *_ in functions}
+    return [Kernel(name, bars[name], *others) for name, *others in functions]
 
 
 def _named(name: str, L: Any, *xs: Any) -> Any:
@@ -144,9 +165,13 @@ def _along(name: str, L: Any, x: Any) -> Any:
     return getattr(L, name)(x, 1)
 
 
-TIMES = {"small": 10, "large": 1}  # applications in one backward pass: a graph, whose fixed cost they share
-SMALL = _small()
-BY_NAME = {f"{size} {k.name}": k for size, rows in (("large", LARGE), ("small", SMALL)) for k in rows}
+TIMES = {"small": 10, "smallest": 10, "large": 1}  # applications in one backward pass: a graph, whose fixed cost they share
+SIZES = {"large": LARGE, "small": _small(100, 64, 0), "smallest": _small(8, 16, 1)}
+BY_NAME = {f"{size} {k.name}": k for size, rows in SIZES.items() for k in rows}
+
+
+def of_size(size: str) -> list[str]:
+    return [name for name in BY_NAME if name.split()[0] == size]
 
 
 def inputs(L: Any, kernel: Kernel) -> tuple[list[Any], list[Any]]:

@@ -58,10 +58,9 @@ def convolutional(L: Any, batch: int = 64) -> Task:
     return step
 
 
-def transformer(L: Any, batch: int = 32, block: int = 16, width: int = 64, heads: int = 4, layers: int = 2) -> Task:
-    """A step of a causal transformer over 27 characters, attention written out, AdamW; the size of karpathy/makemore."""
+def causal_block(L: Any, block: int, width: int, heads: int) -> Any:
+    """The class of a pre-norm block with causal attention written out; the layers are those of karpathy/makemore."""
     nn, F = L.nn, L.nn.functional
-    vocabulary = 27
 
     class Attention(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -88,6 +87,15 @@ def transformer(L: Any, batch: int = 32, block: int = 16, width: int = 64, heads
             h = self.expand(self.norm2(x))
             h = 0.5 * h * (1.0 + L.tanh(0.7978845608028654 * (h + 0.044715 * L.pow(h, 3.0))))
             return x + self.project(h)
+
+    return Block
+
+
+def transformer(L: Any, batch: int = 32, block: int = 16, width: int = 64, heads: int = 4, layers: int = 2) -> Task:
+    """A step of a causal transformer over 27 characters, AdamW; the size of karpathy/makemore."""
+    nn, F = L.nn, L.nn.functional
+    Block = causal_block(L, block, width, heads)
+    vocabulary = 27
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -117,8 +125,41 @@ def transformer(L: Any, batch: int = 32, block: int = 16, width: int = 64, heads
     return step
 
 
+def gradients(L: Any, net: Any, x: Any) -> Task:
+    """Forward and backward of a module with a random cotangent."""
+    result = net(x)
+    g = L.randn(*(result[0] if isinstance(result, tuple) else result).shape)
+
+    def step() -> None:
+        net.zero_grad()
+        result = net(x)
+        L.autograd.backward(result[0] if isinstance(result, tuple) else result, g)
+
+    return step
+
+
+def lstm(L: Any) -> Task:
+    L.manual_seed(0)
+    return gradients(L, L.nn.LSTM(64, 64, batch_first=True), L.randn(32, 16, 64))
+
+
+def encoder_layer(L: Any) -> Task:
+    L.manual_seed(0)
+    return gradients(L, L.nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True), L.randn(32, 16, 64))
+
+
+def one_causal_block(L: Any) -> Task:
+    L.manual_seed(0)
+    return gradients(L, causal_block(L, 16, 64, 4)(), L.randn(8, 16, 64))
+
+
+LAYERS: dict[str, tuple[float, Callable[[Any], Task]]] = {
+    "LSTM, 32 sequences of 16, width 64": (1.0, lstm),
+    "TransformerEncoderLayer, 32 x 16 x 64": (1.0, encoder_layer),
+    "causal block, 8 x 16 x 64": (1.0, one_causal_block),
+}
 PROGRAMS: dict[str, tuple[float, Callable[[Any], Task]]] = {
-    "MLP classifier, epoch of 100 batches of 64": (0.9, classifier),
+    "MLP classifier, epoch of 100 batches of 64": (0.75, classifier),
     "2-layer char transformer, step": (1.0, transformer),
-    "CNN of examples/mnist, step": (3.0, convolutional),
+    "CNN of examples/mnist, step": (1.5, convolutional),
 }

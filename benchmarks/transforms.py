@@ -18,6 +18,7 @@ NETS = {"3-64-64-64-1": (3, 3), "10-64-64-1": (10, 2), "50-64-64-1": (50, 2)}
 # name: (library compared with, ratio aimed at)
 BARS: dict[str, list[tuple[str, float]]] = {
     **{f"laplacian {n}": [("torch", 0.55 if n.startswith("3-") else 0.5), ("jax", 1.2)] for n in NETS},
+    "vmap(laplacian) 3-64-64-64-1": [("torch", 0.55)],
     **{f"pinn step {n}": [("torch", 0.7)] for n in NETS},
     "6th derivative of a scalar": [("torch", 0.02)],
     "hessian 100": [("torch", 0.4)],
@@ -105,6 +106,7 @@ def of_torch() -> dict[str, Task]:
         tasks[f"pinn step {name}"] = squared_mean(
             torch, lambda p, net=net, x=tx: double_backward(torch, net, p, x, True), tp
         )
+    tasks["vmap(laplacian) 3-64-64-64-1"] = tasks["laplacian 3-64-64-64-1"]
     chain = scalar_chain(torch)
 
     def sixth() -> Any:
@@ -148,6 +150,9 @@ def of_tapegrad() -> dict[str, Task]:
         laplacian = tg.func.laplacian(net)
         tasks[f"laplacian {name}"] = lambda f=laplacian, p=tp, x=tx: f(x, p)
         tasks[f"pinn step {name}"] = squared_mean(tg, lambda p, f=laplacian, x=tx: f(x, p), tp)
+        if name == "3-64-64-64-1":
+            of_rows = tg.func.vmap(laplacian, in_dims=(0, None))
+            tasks[f"vmap(laplacian) {name}"] = lambda f=of_rows, p=tp, x=tx: f(x, p)
     sixth = tg.func.nth_derivative(scalar_chain(tg), 6)
     tasks["6th derivative of a scalar"] = lambda: sixth(0.3)
     for n in (4, 10):
@@ -227,10 +232,12 @@ def saved_storages(step: Task) -> float:
     return highest
 
 
-def measured(library: str) -> dict[str, float]:
-    """Median seconds of a call of each task: eleven blocks after a pause in which idle threads go to sleep."""
+def measured(library: str, part: str = "") -> dict[str, float]:
+    """Median seconds of a call of each task with `part` in its name: eleven blocks, idle threads asleep before."""
     found = {}
     for name, task in TASKS[library]().items():
+        if part not in name:
+            continue
         task()
         start = time.perf_counter()
         task()

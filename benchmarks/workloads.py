@@ -32,7 +32,20 @@ def tiny(L: Any, length: int = 20) -> dict[str, Task]:
         (g,) = L.autograd.grad(chain().sum(), a, create_graph=True)
         L.autograd.grad(g.sum(), b)
 
-    return {"forward": chain, "no_grad": no_grad, "forward+backward": backward, "second order": second}
+    constant = b.detach()
+
+    def constant_factors() -> None:
+        x = a * a
+        for _ in range(length):
+            x = x * constant
+            x = x + constant
+        (g,) = L.autograd.grad(x.sum(), a, create_graph=True)
+        L.autograd.grad(g.sum(), a)
+
+    return {
+        "forward": chain, "no_grad": no_grad, "forward+backward": backward, "second order": second,
+        "second order, constant factors": constant_factors,
+    }  # fmt: skip
 
 
 def mlp(L: Any, width: int = 8, layers: int = 4, batch: int = 8) -> dict[str, Task]:
@@ -51,6 +64,42 @@ def mlp(L: Any, width: int = 8, layers: int = 4, batch: int = 8) -> dict[str, Ta
         loss_function(net(x), y).backward()
 
     return {"mlp step": step}
+
+
+def raw_mlp(L: Any, width: int = 8, layers: int = 4, batch: int = 8) -> dict[str, Task]:
+    """Products with `layers` matrices, tanh after each, and the gradients of all."""
+    L.manual_seed(0)
+    weights = [(L.randn(width, width) * width**-0.5).requires_grad_() for _ in range(layers)]
+    x = L.randn(batch, width)
+
+    def step() -> None:
+        h = x
+        for w in weights:
+            w.grad = None
+            h = (h @ w).tanh()
+        h.sum().backward()
+
+    return {"raw mlp": step}
+
+
+def views(L: Any) -> dict[str, tuple[Task, Task]]:
+    """An operation on a tensor of (8, 16) with a living view, and the same on a private one; all are recorded."""
+    leaf, w, b = L.randn(8, 16, requires_grad=True), L.randn(16, 16, requires_grad=True), L.zeros(16, requires_grad=True)
+    private, shared = leaf * 1.0, leaf * 1.0
+    living = shared[0]
+    operations: dict[str, Callable[[Any], Any]] = {
+        "mul": lambda x: x * x,
+        "add a leaf": lambda x: x + leaf,
+        "exp": lambda x: x.exp(),
+        "matmul": lambda x: x @ w,
+        "linear": lambda x: L.nn.functional.linear(x, w, b),
+        "sum": lambda x: x.sum(1),
+    }
+
+    def pair(f: Callable[[Any], Any]) -> tuple[Task, Task]:
+        return lambda: (f(shared), living)[0], lambda: f(private)
+
+    return {name: pair(f) for name, f in operations.items()}
 
 
 def eikonal(L: Any, points: int, width: int) -> Task:
