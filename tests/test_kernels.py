@@ -555,6 +555,8 @@ def test_cumsum_of_whole_numbers_is_exact(shape, axis, dtype):
         result = cumsum.cumsum(layout, axis)
         assert result.dtype == dtype
         np.testing.assert_array_equal(result, np.cumsum(x, axis))
+        backwards = cumsum.cumsum(layout, axis, reverse=True)
+        np.testing.assert_array_equal(backwards, np.flip(np.cumsum(np.flip(x, axis), axis), axis))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -575,7 +577,9 @@ def test_cumsum_of_infinite_rows(shape, axis, dtype):
     x[5, 10:13] = big, big, -big
     with np.errstate(all="ignore"):
         expected = np.cumsum(x, axis)
+        backwards = np.flip(np.cumsum(np.flip(x, axis), axis), axis)
     np.testing.assert_array_equal(cumsum.cumsum(x, axis), expected)
+    np.testing.assert_array_equal(cumsum.cumsum(x, axis, reverse=True), backwards)
 
 
 def test_cumsum_of_empty_0d_and_float16_arrays():
