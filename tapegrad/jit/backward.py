@@ -67,8 +67,7 @@ class Group:
         new = tuple([found[o.kind][o.at] for o in self.outputs])
         if self.found.inputs:
             inputs = [self._input(i, found, tensors) for i in self.found.inputs]
-            numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
-            hidden = dict(zip(numbers, kept, strict=True))
+            hidden = dict(zip(self.forward.numbers[1], kept, strict=True))
             residuals = [outs[i] for i in self.at]
             new = CompiledFunction.apply(self, residuals, hidden, new, *inputs)
         else:  # made of leaves of its own alone: it requires grad, and nothing is upstream

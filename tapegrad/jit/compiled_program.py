@@ -50,7 +50,7 @@ class CompiledProgram:
         program: what the executable computes of it.
         groups: how what has a history comes onto the caller's tape; see `Group`.
         states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
-        others: the other inputs besides arguments: settings, NumPy arrays, and at the end random draws.
+        read, drawn: the other inputs besides arguments: settings and NumPy arrays; random draws.
         calls: how often it has run.
         numbers: of the executable's inputs: those whose memory is donated, and the others.
         steady: of those that are not drawn.
@@ -111,10 +111,11 @@ class CompiledProgram:
         self.states = self.donated + self.kept
         of_state = {s.number for s in states}
         others = [s for s in self.program.inputs if s.number not in of_state]
-        self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
+        self.read: list[Any] = [s for s in others if s.what != DRAWN]
+        self.drawn: list[Any] = [s for s in others if s.what == DRAWN]
         self.draws = [s for s in self.whole.inputs if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
-        kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
+        kept = [s.number for s in (*self.kept, *self.read, *self.drawn)] + self.program.arguments
         self.numbers = [s.number for s in self.donated], kept
         drawn = {s.number for s in self.draws}
         self.steady = [n for n in itertools.chain(*self.numbers) if n not in drawn]
@@ -128,11 +129,8 @@ class CompiledProgram:
         by_number = {s.number: s for s in states}
         self.unread = [by_number[n] for n in written_states(call) if by_number[n] not in self.states]
         at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
-        self.writes: list[tuple[Any, int]] = [
-            (c, -1) if type(c) is int else (by_number[c.input.number], at[c.input.number]) for c, _ in call.writes
-        ]
-        self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
-        self.cleared = [ref is None for _, ref in call.gradients]
+        self.writes = [len(at) + c if type(c) is int else at[c.input.number] for c, _ in call.writes]
+        self.gradients = [(place, ref is None) for place, ref in call.gradients]
         self.rebound = [place for place, _ in call.rebound]
         self.histories = call.histories
         self.on, self.off, self.retained = (
@@ -200,19 +198,14 @@ class CompiledProgram:
     def failed_guard(self, tensors: list[Any], containers: Sequence[Any] = ()) -> str | None:
         """Which guard fails, as text; None if the program may run."""
         place = self.guards.first_changed()
-        what = None
         if place is None and self.version != (version := (Module.changes, RemovableHandle.changes)):
             place = self.of_modules.first_changed()
-            if place is None and any(
-                [t is not None and hooks_on(t) != hooks for t, hooks in [(r(), h) for r, h in self.hooks]]
-            ):
-                what = "hooks on a tensor came or went"
-            if place is None and what is None:
+            if place is None:
+                if any([t is not None and hooks_on(t) != hooks for t, hooks in [(r(), h) for r, h in self.hooks]]):
+                    return "hooks on a tensor came or went"
                 self.version = version
         if place is not None:
             return change(place)
-        if what is not None:
-            return what
         for group, key, value, varies in self.settings:
             now = group.get(key)
             if now is not value and not holds(value, now, varies):
@@ -233,16 +226,21 @@ class CompiledProgram:
                 return "a tensor lies in other memory"
             if t is not None and (alias.slot_of(t) != 0) is not tracked:
                 return "requires_grad of a tensor changed"
-        if any([(hooks_on(tensors[i]), retains(tensors[i])) != found for i, found in self.argument_hooks]):
-            return "an argument has other hooks, or retains its gradient"
-        if any([t is not None and retains(t) != found for t, found in [(r(), f) for r, f in self.retaining]]):
-            return "a tensor retains its gradient, or no longer does"
-        if self.relations != [self._relation(t) for t in tensors]:
-            return "an argument is, or is no longer, a tensor that the function also reaches by itself"
+        for i, found in self.argument_hooks:
+            if (hooks_on(tensors[i]), retains(tensors[i])) != found:
+                return "an argument has other hooks, or retains its gradient"
+        for ref, found in self.retaining:
+            t = ref()
+            if t is not None and retains(t) != found:
+                return "a tensor retains its gradient, or no longer does"
+        for t, found in zip(tensors, self.relations, strict=True):
+            if self._relation(t) != found:
+                return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         if self.asks and any(map(own_of, tensors)):
             return "an argument has attributes of its own"
-        if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
-            return "an argument is no longer the .grad of a tensor"
+        for place, i in self.passed_grads:
+            if getattr(located(place, tensors), "_g", None) is not tensors[i]:
+                return "an argument is no longer the .grad of a tensor"
         if self.sums and not all([e.fits(e.container([*tensors, *containers])) for e in self.sums]):
             return "what the function adds to is no number now"
         return self.failed_container(containers) if self.paths else None
@@ -312,42 +310,52 @@ class CompiledProgram:
         owners: list[Any] = []
         donated: list[Any] = []
         kept: list[Any] = []
-        arguments: list[Any] = []
         shared: list[int] = []
-        found = []
+        waiting = pending.PENDING_CLASSES
         for state in self.states:
-            t = state.owner() if state.plain else None
-            found.append(t if t is not None and (t._s != 0) is state.tracked else state.find(tensors))
-        unread = [state.find(tensors) for state in self.unread]  # before anything is given away
-        if self.rebound and len({id(t) for t in found}) < len(found):
-            raise Stale("two places hold one tensor now")
-        for state, t in zip(self.states, found, strict=True):
-            owners.append(t)
-            v = peek_data(t) if type(t) in pending.PENDING_CLASSES and t._st is None else None
-            if type(v) is not jax_type:
-                v = on_jax(t, state.where)
-                state.check(v)
-                if type(t) is alias.Store or type(t._st) is alias.Alias:
-                    shared.append(id(t if type(t) is alias.Store else t._st.store))
-            if state.donated:
-                donated.append(lower.copied(v) if getrefcount(v) > REFS_STATE_ARRAY or type(t) is alias.Store else v)
+            t = state.plain()
+            if type(t) in waiting and t._st is None and (t._s != 0) is state.tracked:
+                v = peek_data(t)
             else:
+                t, v = self._taken(state, tensors, shared)
+            owners.append(t)
+            if not state.donated:
                 kept.append(v)
+            else:
+                donated.append(lower.copied(v) if getrefcount(v) > REFS_STATE_ARRAY or type(t) is alias.Store else v)
+        if self.unread:
+            owners += [state.find(tensors) for state in self.unread]
+        if self.rebound and len({id(t) for t in owners[: len(self.states)]}) < len(self.states):
+            raise Stale("two places hold one tensor now")
         if len(set(shared)) < len(shared):
             raise Stale("two tensors share memory now, and did not")
-        watched = due or bool(self.watch.samples)
-        if self.draws or watched:
-            for state, v in zip(self.states, (*donated, *kept), strict=True):
+        arguments = [
+            (on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True)
+            for t, where in zip(tensors, self.where, strict=True)
+        ]
+        if self.read:
+            kept += [self._read(item) for item in self.read]
+        unverified = due or (bool(self.watch.samples) and self.watch.changed([*donated, *kept, *arguments]))
+        if unverified or self.draws:
+            for state, v in zip(self.states, (*donated, *kept), strict=False):
                 state.check(v)
-        for t, where in zip(tensors, self.where, strict=True):
-            arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
-        kept.extend([self._read(item) for item in self.others if item.what != DRAWN])
-        if watched and (due or self.watch.changed(self.steady, (*donated, *kept, *arguments))):
+        if unverified:
             raise Unverified
-        drawn = {item.number: item.read() for item in self.draws}  # last, when all is known to fit
-        kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
-        kept.extend(arguments)
-        return owners + unread, donated, kept
+        if self.draws:
+            drawn = {item.number: item.read() for item in self.draws}  # last, when all is known to fit
+            kept += [lower.to_jax(drawn[s.number], self.placement.rest) for s in self.drawn]
+        return owners, donated, kept + arguments
+
+    def _taken(self, state: State, tensors: list[Any], shared: list[int]) -> tuple[Any, Any]:
+        """A tensor or memory block of the state, which is to be looked for or transferred, and its JAX array."""
+        t = state.find(tensors)
+        v = peek_data(t) if type(t) in pending.PENDING_CLASSES and t._st is None else None
+        if type(v) is not jax_type:
+            v = on_jax(t, state.where)
+            state.check(v)
+            if type(t) is alias.Store or type(t._st) is alias.Alias:
+                shared.append(id(t if type(t) is alias.Store else t._st.store))
+        return t, v
 
     def _moved(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any]]:
         """Inputs that lie where a program for other devices has left them, where this one takes them."""
@@ -377,25 +385,25 @@ class CompiledProgram:
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
+        waiting = pending.PENDING_CLASSES
         for place in self.on:
             located(place, tensors).requires_grad_()
         new = iter(outs[writes:gradients])
         new_gradients = [
-            None if cleared else tensor_of(next(new), located(place, tensors))
-            for (place, _), cleared in zip(self.gradients, self.cleared, strict=True)
+            None if cleared else tensor_of(next(new), located(place, tensors)) for place, cleared in self.gradients
         ]
-        computed = iter(outs[:values])
+        computed = iter(outs)
         made = [self._result(r, computed) for r in self.results]
         for i, r in self.early:
             made[i] = self._old_result(r, tensors, made)
         written = self._record(tensors, kept, outs, made, new_gradients) if self.groups or self.blocks else []
-        with pending.LOCK:
-            for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
-                t = owners[at] if at >= 0 else tensors[place]
-                if type(t) in pending.PENDING_CLASSES and t._st is None:
-                    poke_data(t, out)
-                else:
-                    write(t, out)
+        seen = owners + tensors
+        for at, out in zip(self.writes, outs[values:writes], strict=True):
+            t = seen[at]
+            if type(t) in waiting and t._st is None:
+                poke_data(t, out)
+            else:
+                write(t, out)
         for place, t in zip(self.histories, written, strict=True):
             write_history(located(place, tensors), t._s, None if t._st is None else t._st.slot_hooks)
         for (place, _), value in zip(self.gradients, new_gradients, strict=True):

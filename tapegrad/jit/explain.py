@@ -61,12 +61,11 @@ def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
 
 def state_lines(compiled: Any) -> Iterator[str]:
     """What the program reads besides its arguments, and what it writes."""
-    written = {at for _, at in compiled.writes}
     for i, state in enumerate(compiled.states):
-        how = "read and written back" if i in written else "read"
+        how = "read and written back" if i in compiled.writes else "read"
         more = ", in place" if state.donated else ""
         yield f"{compiled.names.get(state.number, f'v{state.number}')}: {state.dtype}{list(state.shape)}, {how}{more}"
-    for item in compiled.others:
+    for item in (*compiled.read, *compiled.drawn):
         yield f"v{item.number}: {item.what}, read at each call"
     for place, _ in compiled.gradients:
         yield f"sets .grad of {place_name(compiled, place)}"

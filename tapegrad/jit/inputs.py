@@ -20,7 +20,11 @@ class Unverified(Exception):
 
 
 class State:
-    """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
+    """A tensor (or the memory block of several) that the program reads, and perhaps writes.
+
+    Attributes:
+        plain: gives the tensor itself, where it is always the same one; else None.
+    """
 
     __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "plain", "shape", "tracked", "where")
 
@@ -29,7 +33,8 @@ class State:
         self.number = state.input.number
         self.shape, self.dtype = state.input.meta
         self.where = placement.of(self.number)
-        self.plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
+        is_plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
+        self.plain: Any = self.owner if is_plain else nothing
         self.donated = False
 
     def find(self, tensors: list[Any]) -> Any:
@@ -55,6 +60,10 @@ class State:
         if array.shape != self.shape or array.dtype != self.dtype:
             before, now = f"{self.dtype} tensor of {tuple(self.shape)}", f"{array.dtype} one of {tuple(array.shape)}"
             raise Stale(f"a {before} has become a {now}")
+
+
+def nothing() -> None:
+    """In place of a reference to a tensor."""
 
 
 def holds(value: Any, now: Any, varies: bool) -> bool:

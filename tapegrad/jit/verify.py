@@ -254,29 +254,27 @@ def _largest(array: Any) -> float:
 
 
 class Watch:
-    """The inputs of a program that have had one value in all verified calls."""
+    """The inputs of a program that have had one value in all verified calls, by position."""
 
     def __init__(self) -> None:
         self.samples: dict[int, bytes] = {}
         self.seen: dict[int, Any] = {}
 
-    def begin(self, numbers: Iterable[int], values: Values) -> None:
+    def begin(self, numbers: Sequence[int], values: Values) -> None:
         """Watch inputs that have these values in the traced call."""
-        self.samples = {n: sample_of(values[n]) for n in numbers}
+        self.numbers = numbers
+        self.samples = {i: sample_of(values[n]) for i, n in enumerate(numbers)}
 
     def release(self, values: Values) -> None:
         """Forget the inputs that have another value in a call that was verified."""
-        self.samples = {n: s for n, s in self.samples.items() if sample_of(values[n]) == s}
+        self.samples = {i: s for i, s in self.samples.items() if sample_of(values[self.numbers[i]]) == s}
 
-    def changed(self, numbers: Iterable[int], arrays: Iterable[Any]) -> bool:
+    def changed(self, arrays: Sequence[Any]) -> bool:
         """Whether one of JAX's arrays, which never change, is another value than it was."""
-        for n, array in zip(numbers, arrays, strict=False):
-            sample = self.samples.get(n)
-            if sample is None:
-                continue
-            ref = self.seen.get(n)
+        for i, sample in self.samples.items():
+            array, ref = arrays[i], self.seen.get(i)
             if ref is None or ref() is not array:
                 if lower.is_readable(array) and sample_of(array) != sample:
                     return True
-                self.seen[n] = weakref.ref(array)
+                self.seen[i] = weakref.ref(array)
         return False
