@@ -423,3 +423,23 @@ def test_detached_state_of_a_recurrent_step():
         return lambda k: (function(tg.ones(1)), cell.h.tolist(), w.grad.tolist(), cell.h.requires_grad)[1:]
 
     assert outcomes(build) == [([3.0], [6.0], False), ([7.0], [42.0], False), ([15.0], [210.0], False)]
+
+
+def test_a_returned_view_of_a_parameter_that_has_moved_on_can_be_written_to():
+    """The memory, which is JAX's, is the view's alone then; gradients through the result have brought it up to date."""
+
+    def build(wrap):
+        p = nn.Parameter(tg.ones(3, 2))
+        step = wrap(lambda x: (p[0], (x @ p.T).square().mean()))
+
+        def look(k):
+            row, _ = step(tg.ones(1, 2))
+            p.data = p.data * 0.5
+            grad((row * row).sum(), p, create_graph=True)
+            with tg.no_grad():
+                row.detach().add_(1)
+            return row.tolist(), p.tolist()
+
+        return look
+
+    assert outcomes(build)[-1] == ([1.25, 1.25], [[0.125, 0.125]] * 3)

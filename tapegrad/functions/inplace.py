@@ -41,6 +41,13 @@ def overlaps(t: Any) -> bool:
     return arrays.overlaps(shown)
 
 
+def owner_of(array: Any) -> Any:
+    """What the memory of an array of NumPy belongs to."""
+    while type(array) is np.ndarray and array.base is not None:
+        array = array.base
+    return array
+
+
 def count_write(t: Any) -> None:
     """Note a write in place for `Tensor._version`."""
     a = t._st
@@ -71,7 +78,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
             type(a) is Alias
             and not t._d.flags.writeable
             # a block that a pending tensor was seen by is not written but left
-            and (a.store.external_memory or a.store.root.flags.owndata or type(a.store.root.base) is not memoryview)
+            and (a.store.external_memory or type(owner_of(a.store.root)) is not memoryview)
         ):
             raise errors.inplace_read_only(name)
     if type(a) is not Alias:
