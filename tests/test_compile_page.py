@@ -52,6 +52,8 @@ def shown(value):
         return value.tolist(), value.requires_grad, value.is_leaf, type(value).__name__
     if isinstance(value, dict):
         return {k: shown(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist(), value.flags.writeable
     return [shown(v) for v in value] if isinstance(value, list | tuple) else value
 
 
@@ -217,13 +219,13 @@ def _(wrap, folder):
     return calls(wrap(counts.step)), counts.n
 
 
-@case("`.item()` or `float()`")
+@case("`.item()`, `float()` or")
 def _(wrap, folder):
     losses = []
 
     def f(a):
         losses.append(float(a.sum()))
-        return a.max().item()
+        return a.max().item(), a.sin().numpy()
 
     return calls(wrap(f)), losses
 

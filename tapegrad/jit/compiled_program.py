@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import alias, record
 from ..core.inplace import write_history
 from ..core.record import Box, box, peek_data, poke_data
@@ -430,6 +432,8 @@ class CompiledProgram:
         array = next(computed)
         if r.is_number:
             return record.asarray(array).item()
+        if r.is_array:
+            return np.array(record.asarray(array))
         t = new_tensor(array, r.on_device, r.stub)
         if r.leaf:
             t.requires_grad_()

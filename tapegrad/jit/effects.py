@@ -535,7 +535,7 @@ class Containers:
         found: list[Change] = []
         own = {id(c) for c, _ in self.outside}
         summed = {(id(t.holder), t.key) for _, _, targets, _ in self.given.values() for t in targets if t.how == ADDED}
-        for places in (self.reachable.places, self.reachable.of_modules):
+        for places in (self.reachable.places, self.reachable.of_modules, self.reachable.of_arrays):
             for place in list(places):
                 container, key, old = place
                 if key is LENGTH or old is LENGTH or id(container) in own:
@@ -628,7 +628,7 @@ class Containers:
 
     def _drop(self, is_one: Any) -> None:
         """Guard some places no longer."""
-        for places in (self.reachable.places, self.reachable.of_modules):
+        for places in (self.reachable.places, self.reachable.of_modules, self.reachable.of_arrays):
             places[:] = [place for place in places if not is_one(place)]
 
     def _names_at(self, place: Place) -> Names | None:

@@ -99,6 +99,7 @@ class ReachableState:
     Attributes:
         places: of functions and foreign objects.
         of_modules: of modules, which are compared only when some module has changed.
+        of_arrays: of NumPy arrays, which are compared where no operation reads them; see `note_arrays`.
         arrays: NumPy arrays, by id, with how to find them again.
         names: of tensors, by id, as the function's author calls them.
         tensors: weak references to those that it reaches, by id.
@@ -112,6 +113,7 @@ class ReachableState:
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
         self.places: list[Place] = []
         self.of_modules: list[Place] = []
+        self.of_arrays: list[Place] = []
         self.arrays: dict[int, Callable[[], Any]] = {}
         self.names: dict[int, str] = {}
         self.tensors: dict[int, weakref.ref[Any]] = {}
@@ -192,6 +194,7 @@ class ReachableState:
                 self.names.setdefault(id(t), f"{name}.{path}")
         if issubclass(cls, np.ndarray):
             self.arrays.setdefault(id(value), functools.partial(held, container, key))
+            self.of_arrays.append((container, key, value))
             self._values[id(value)] = value, values_of(lambda: value)
             return
         if not isinstance(container, tuple):
@@ -458,8 +461,9 @@ class ReachableState:
 
         Python code may have read them. `known` has the ids of those that are inputs of the program.
         """
+        guarded = {id(array) for *_, array in self.of_arrays}
         for i, read in self.arrays.items():
-            if i not in known and i in self._values:
+            if i not in known and i in guarded:
                 array, before = self._values[i]
                 self.places.append((Computed("a NumPy array", read), 0, array))
                 self.places.append((Computed("the values of a NumPy array", functools.partial(values_of, read)), 0, before))

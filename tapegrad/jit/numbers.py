@@ -1,6 +1,6 @@
-"""Numbers that leave tensors while a function is traced: whether it only returns or stores them, by its source.
+"""Numbers and arrays that leave tensors while a function is traced: whether it only returns or stores them, by its source.
 
-Such a number is computed by the program like a tensor. What Python computes with, compares or prints ends the trace.
+The program computes it like a tensor. What Python computes with, compares or prints ends the trace.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..core.record import MARK, getframe
@@ -30,27 +30,28 @@ class NotKept(Exception):
     """A number may be used in another way than being returned or stored."""
 
 
-def targets_of(outer: types.CodeType, is_float: bool) -> list[Target] | None:
-    """Where the number that leaves a tensor now is stored, besides in results; None if more may happen to it.
+def targets_of(outer: types.CodeType, methods: Collection[str]) -> list[Target] | None:
+    """Where what leaves a tensor now is stored, besides in results; None if more may happen to it.
 
     Args:
         outer: the code that calls the traced function.
-        is_float: whether it is a float, which float() leaves as it is.
+        methods: of tensors by which it may leave; "float" stands for float().
     """
     frame: Any = getframe(1)
     while MARK in frame.f_globals:
         frame = frame.f_back
     try:
-        flow = Flow(frame, outer)
-        return list(flow.kept(flow.conversion(is_float)))
+        flow = Flow(frame, outer, "numpy" not in methods)
+        return list(flow.kept(flow.conversion(methods)))
     except NotKept:
         return None
 
 
 class Flow:
-    """What happens to a value in a function that is running."""
+    """What happens to a value in a function that is running; `adds`: whether it may be added to something."""
 
-    def __init__(self, frame: Any, outer: types.CodeType) -> None:
+    def __init__(self, frame: Any, outer: types.CodeType, adds: bool) -> None:
+        self.adds = adds
         self.place = frame
         while frame.f_code.co_name in COMPREHENSIONS:
             frame = frame.f_back
@@ -60,7 +61,7 @@ class Flow:
             raise NotKept
         self.function = functions[0]
         self.parents = parents_of(self.function)
-        self.names: set[str] = set()  # variables that have been looked at
+        self.names: set[tuple[str, bool]] = set()  # variables that have been looked at
 
     def call(self) -> ast.Call:
         """The call that runs now."""
@@ -71,14 +72,16 @@ class Flow:
             raise NotKept
         return found
 
-    def conversion(self, is_float: bool) -> ast.Call:
-        """The call that runs now, if it is `t.item()` or `float(t)`."""
+    def conversion(self, methods: Collection[str]) -> ast.Call:
+        """The call that runs now, if it is `t.item()`, `float(t)` or `t.numpy()`."""
         call = self.call()
         if isinstance(call.func, ast.Attribute):
-            is_one = call.func.attr == "item" and not call.args and not call.keywords
+            is_one = call.func.attr in methods and not call.args and {k.arg for k in call.keywords} <= {"force"}
         else:
-            is_one = is_float and isinstance(call.func, ast.Name) and call.func.id == "float" and len(call.args) == 1
-            is_one = is_one and "float" not in self.frame.f_locals and "float" not in self.frame.f_globals
+            is_one = isinstance(call.func, ast.Name) and call.func.id == "float" and len(call.args) == 1
+            is_one = (
+                is_one and "float" in methods and "float" not in self.frame.f_locals and "float" not in self.frame.f_globals
+            )
         if not is_one:
             raise NotKept
         return call
@@ -95,25 +98,25 @@ class Flow:
             raise NotKept
         return call
 
-    def kept(self, node: ast.AST) -> Iterator[Target]:
-        """Where an expression's value goes."""
+    def kept(self, node: ast.AST, within: bool = False) -> Iterator[Target]:
+        """Where an expression's value goes; `within`: whether that is something that holds what is followed."""
         parent: Any = self.parents.get(node)
         if isinstance(parent, ast.keyword):
             node, parent = parent, self.parents[parent]
         if isinstance(parent, ast.Return) or parent is self.function:
-            yield from self.returned()
+            yield from self.returned(within)
         elif isinstance(parent, ast.Call):
             yield from self.passed(node, parent)
         elif is_part(node, parent):
             unpacked = unpacked_to(node, parent, self.parents.get(parent))
             for target in unpacked:
-                yield from self.assigned(target)
+                yield from self.assigned(target, within)
             if not unpacked:
-                yield from self.kept(parent)
+                yield from self.kept(parent, within or not isinstance(parent, ast.IfExp))
         elif isinstance(parent, ast.Assign | ast.AnnAssign):
             for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
-                yield from self.assigned(target)
-        elif isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add):
+                yield from self.assigned(target, within)
+        elif isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add) and self.adds:
             yield self.added(parent.target)
         elif not isinstance(parent, ast.Expr):
             raise NotKept
@@ -125,20 +128,20 @@ class Flow:
                 raise NotKept
             yield from self.into(call.func.value)
         elif isinstance(call.func, ast.Name) and call.func.id == "dict" and node in call.keywords:
-            yield from self.kept(call)
+            yield from self.kept(call, True)
         else:
             raise NotKept
 
-    def assigned(self, target: ast.AST) -> Iterator[Target]:
+    def assigned(self, target: ast.AST, within: bool) -> Iterator[Target]:
         if isinstance(target, ast.Name):
-            yield from self.variable(target.id)
+            yield from self.variable(target.id, within)
         elif isinstance(target, ast.Subscript):
             yield from self.into(target.value)
         elif isinstance(target, ast.Attribute):
             yield Target(NAME, getattr(self.value(target.value), "__dict__", None), target.attr)
         elif isinstance(target, ast.Tuple):
             for element in target.elts:
-                yield from self.assigned(element)
+                yield from self.assigned(element, False)
         else:
             raise NotKept
 
@@ -156,23 +159,23 @@ class Flow:
             return Target(ADDED, self.frame.f_globals, target.id)
         raise NotKept
 
-    def variable(self, name: str) -> Iterator[Target]:
+    def variable(self, name: str, within: bool) -> Iterator[Target]:
         """The uses of a variable that is given the value."""
         if name in self.code.co_cellvars or name in self.code.co_freevars:
             raise NotKept
         if name not in self.code.co_varnames:
             yield Target(NAME, self.frame.f_globals, name)
-        elif name not in self.names:
-            self.names.add(name)
+        elif (name, within) not in self.names:
+            self.names.add((name, within))
             for node in self.parents:
                 if isinstance(node, ast.Name) and node.id == name:
-                    yield from self.used(node)
+                    yield from self.used(node, within)
 
-    def used(self, node: ast.Name) -> Iterator[Target]:
-        """What one use of such a variable does with the value."""
+    def used(self, node: ast.Name, within: bool) -> Iterator[Target]:
+        """What one use of such a variable does with the value; an array itself may not be written into."""
         if isinstance(node.ctx, ast.Load):
-            if use_of(node, self.parents).how != WRITE:
-                yield from self.kept(node)
+            if use_of(node, self.parents).how != WRITE or not (within or self.adds):
+                yield from self.kept(node, within)
         elif isinstance(node.ctx, ast.Del) or isinstance(self.parents[node], ast.AugAssign):
             raise NotKept
 
@@ -184,7 +187,7 @@ class Flow:
         arguments = self.code.co_argcount + self.code.co_kwonlyargcount
         if isinstance(base, ast.Name) and base.id in self.code.co_varnames[arguments:]:
             yield Target(LOCAL, container)
-            yield from self.variable(base.id)
+            yield from self.variable(base.id, True)
         else:
             yield Target(ITEM, container)
 
@@ -203,7 +206,7 @@ class Flow:
             raise NotKept
         return found
 
-    def returned(self) -> Iterator[Target]:
+    def returned(self, within: bool) -> Iterator[Target]:
         """What the caller does with the function's result."""
         frame = self.frame.f_back
         while frame.f_code is not self.outer and MARK in frame.f_globals:
@@ -212,8 +215,8 @@ class Flow:
             return
         if frame is not self.frame.f_back:
             raise NotKept
-        flow = Flow(frame, self.outer)
-        yield from flow.kept(flow.call_of(self.code))
+        flow = Flow(frame, self.outer, self.adds)
+        yield from flow.kept(flow.call_of(self.code), within)
 
 
 def is_part(node: ast.AST, parent: ast.AST | None) -> bool:

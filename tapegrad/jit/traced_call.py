@@ -60,22 +60,22 @@ class Result:
         grad: its `.grad`, or what the program computes for that; None.
         on_device: whether it stays on its device.
         duplicate_of: the leaf before it that is the same tensor; None.
-        is_number: whether it is the number in the tensor that the program computes.
+        is_number, is_array: whether it is the number in the tensor that the program computes, or an array of its values.
         stub: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
     """
 
     __slots__ = (
-        "attributes", "block", "chain", "cls", "depth", "duplicate_of", "early", "grad", "is_number", "leaf", "on_device",
-        "parent", "retains", "same", "slot", "stub", "tracked", "value",
+        "attributes", "block", "chain", "cls", "depth", "duplicate_of", "early", "grad", "is_array", "is_number", "leaf",
+        "on_device", "parent", "retains", "same", "slot", "stub", "tracked", "value",
     )  # fmt: skip
 
     def __init__(
         self, value: Any, same: Any = None, slot: int = 0, on_device: bool = False, chain: Any = None, tracked: bool = False,
-        duplicate_of: int | None = None, block: int = -1, is_number: bool = False,
+        duplicate_of: int | None = None, block: int = -1, is_number: bool = False, is_array: bool = False,
     ) -> None:  # fmt: skip
         self.value, self.same, self.slot, self.on_device = value, same, slot, on_device
         self.chain, self.tracked, self.duplicate_of, self.block = chain, tracked, duplicate_of, block
-        self.is_number = is_number
+        self.is_number, self.is_array = is_number, is_array
         self.stub: Any = None
         self.cls: Any = None
         self.attributes: dict[str, Any] = {}
@@ -253,7 +253,7 @@ class TracedCall:
         return tree.flatten(both, known)
 
     def _numbers(self, leaves: list[Any]) -> None:
-        """Check that numbers that have left tensors are where a program can store them, and nowhere else."""
+        """Check that what has left tensors is where a program can store it, and nowhere else."""
         given = self.trace.left
         times = Counter(map(id, leaves))
         found = counts([value for value, *_ in given.values()])  # held by two containers: the list, and what the trace notes
@@ -262,7 +262,12 @@ class TracedCall:
             if count > REFS_ORPHAN_TAPE + held or not all(map(self.containers.is_proved, targets)):
                 self.changed = "number"
                 text = linecache.getline(file, line).strip()
-                raise Unusable(f"a number is stored where the function may read it, or is not found ({file}:{line}: {text})")
+                what = "an array" if issubclass(type(given[at][0]), np.ndarray) else "a number"
+                raise Unusable(f"{what} is stored where the function may read it, or is not found ({file}:{line}: {text})")
+        if living(self.trace.blocks_left):
+            gc.collect()
+            if living(self.trace.blocks_left):
+                raise Unusable("a NumPy array shares memory with a tensor that is still there; clone() the tensor first")
 
     def _number(self, array: Any) -> Ref:
         number = self.trace.numbers.get(id(array))
@@ -370,7 +375,8 @@ class TracedCall:
         if id(leaf) in self.positions:
             return Result(None, same=self.positions[id(leaf)])
         if id(leaf) in self.trace.left:
-            return Result(Ref(self.trace.left[id(leaf)][1]), is_number=True)
+            is_array = issubclass(type(leaf), np.ndarray)
+            return Result(Ref(self.trace.left[id(leaf)][1]), is_number=not is_array, is_array=is_array)
         if not issubclass(type(leaf), Box):
             if not self.reachable.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")

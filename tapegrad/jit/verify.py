@@ -76,7 +76,7 @@ class Outline:
 
 def _result(r: Result) -> tuple[Any, ...]:
     value = None if r.same is not None else r.value
-    kind = r.chain, r.parent, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number
+    kind = r.chain, r.parent, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number, r.is_array
     return value, _place(r.same), *kind, r.slot != 0, r.stub is None, r.on_device, r.cls, list(r.attributes), r.grad
 
 

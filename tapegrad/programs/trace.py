@@ -93,9 +93,11 @@ class Trace:
         switched_flags: tensors whose requires_grad was switched, with whether they required grad before and the number of
             the value that they had then (None: not read yet), by id.
         made: weak references to the tensors made inside.
-        targets: gives where the number that is about to leave a tensor goes, None if it may be computed with; None.
+        targets: gives where the number, or the array, that is about to leave a tensor by one of some methods goes, None if
+            it may be computed with; None.
         integer: makes what stands for an integer that leaves a tensor while the trace runs.
-        left: numbers that have left tensors: (number, of which value, targets, file and line), by id of the number.
+        left: numbers and arrays that have left tensors: (what, of which value, targets, file and line), by its id.
+        blocks_left: references to the memory blocks of these arrays.
         draws: random numbers in the order in which they were used.
         again: while a checkpointed function runs again, the draws that it used before.
         outer: the trace around that of a loop's or branch's body; see `subprogram`.
@@ -129,9 +131,10 @@ class Trace:
         self.switched_flags: dict[int, tuple[weakref.ref[Any], bool, int | None]] = {}
         self.made: list[weakref.ref[Any]] = []
         self._made_by_id: dict[int, weakref.ref[Any]] = {}
-        self.targets: Callable[[bool], Any] | None = None
+        self.targets: Callable[[Collection[str]], Any] | None = None
         self.integer: Callable[[int], Any] = int
         self.left: dict[int, tuple[Any, int, Any, tuple[str, int]]] = {}
+        self.blocks_left: list[weakref.ref[Any]] = []
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
@@ -353,13 +356,38 @@ class Trace:
         """The number in a tensor of one element, if all that happens to it is known; None."""
         array = peek_data(t)
         known = type(array) is not record.ndarray or array.size != 1 or array.dtype.kind not in "fiu" or self.is_constant(t)
-        targets = None if known or self.targets is None else self.targets(array.dtype.kind == "f")
+        methods = ("item", "float") if array.dtype.kind == "f" else ("item",)
+        targets = None if known or self.targets is None else self.targets(methods)
         number = -1 if targets is None else self.lookup(t)
         if number < 0:
             return None
         value = array.item() if array.dtype.kind == "f" else self.integer(array.item())
         self.left[id(value)] = value, number, targets, place_of_user()
         return value
+
+    def leave_array(self, t: Any) -> Callable[[Any], None] | None:
+        """To be called with the array that shares a tensor's memory, if all that happens to it is known; None.
+
+        The memory has to be the array's alone in the end, which a block of outside never is.
+        """
+        store = t._st.store if type(t._st) is alias.Alias else None
+        shared = store is not None and (store.exported() or id(store) in self.state_inputs)
+        if shared or not self.is_made(t) or type(peek_data(t)) is not record.ndarray or not t.is_contiguous():
+            return None
+        targets = None if self.targets is None else self.targets(("numpy",))
+        number = -1 if targets is None else self.lookup(t)
+        if number < 0:
+            return None
+        store = alias.alias_of(t).store
+        if store.saved.alive():  # the array is to lie in other memory
+            root = self.numbers[id(store.root)]
+            store.unshare()
+            self.bind(store.root, root)
+            alias.sync_only(t)
+            self.bind(t._d, number)
+        self.blocks_left.append(weakref.ref(store))
+        place = place_of_user()
+        return lambda array: self.left.__setitem__(id(array), (array, number, targets, place))
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""

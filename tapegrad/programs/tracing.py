@@ -72,6 +72,19 @@ def leaving_number(t: Any) -> Any:
     return None if trace is None or trace.targets is None or (t._st is not None and level_of(t)) else trace.leave(t)
 
 
+def leaving_array(t: Any) -> Any:
+    """What is to be told of the array that shares a tensor's memory, if a running trace knows what happens to it.
+
+    Otherwise None, and the values are read.
+    """
+    trace = running_trace()
+    known = trace is not None and trace.targets is not None and (t._st is None or level_of(t) is None)
+    left = trace.leave_array(t) if known else None
+    if left is None:
+        leaving(t, "numpy()")
+    return left
+
+
 def same(array: Any, t: Any) -> None:
     """Let a running trace know that an array holds a tensor's values."""
     if (trace := running_trace()) is not None:

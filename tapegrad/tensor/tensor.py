@@ -38,7 +38,7 @@ from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import changes, leaving, leaving_number, same, touches
+from ..programs.tracing import changes, leaving, leaving_array, leaving_number, same, touches
 from . import graph as node
 from . import memory, overriding
 from . import storage as storages
@@ -564,7 +564,7 @@ class Tensor(Filling, Protocols, TableMethods):
         Raises:
             RuntimeError: for a tensor that requires grad, where operations are recorded (not inside `no_grad`).
         """
-        leaving(self, "numpy()")
+        left = leaving_array(self)
         if not force:
             refuse_recorded(self)
             refuse_device(self)
@@ -572,9 +572,10 @@ class Tensor(Filling, Protocols, TableMethods):
             raise errors.numpy_of_bfloat16()
         if not self.is_cpu:
             return self.detach().cpu().numpy()
-        if self.requires_grad:
-            return memory.export(alias.detached(self))  # type: ignore[no-any-return]
-        return memory.export(self)  # type: ignore[no-any-return]
+        array = memory.export(alias.detached(self) if self.requires_grad else self)
+        if left is not None:
+            left(array)
+        return array  # type: ignore[no-any-return]
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """`numpy()` under the name by which matplotlib and data frames ask for an array."""
