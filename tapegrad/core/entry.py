@@ -11,7 +11,8 @@ its lists; so they have no attributes, and this file alone names their positions
 
 `number` is an op's `id` for the plain layout, `general` or `half` for the general one, `scalar` for a plain one of floats;
 PACKED is added where hooks packed what was saved. Fields that a rule does not read are None; `params` and `shape` (of the
-result) are left out where elementwise ops without parameters need neither. Of an op of several outputs, `ans` has an
+result) are left out where elementwise ops without parameters need neither. After all these may stand a residual, what the
+forward hands to the op's `shortcut` alone; it goes where hooks pack the rest. Of an op of several outputs, `ans` has an
 element for each, and `shape` is a tuple of (shape, dtype) for each. FAILED stands for RELEASED where the pass that consumed
 the entry has failed.
 
@@ -147,12 +148,9 @@ def saved_arrays(entry: Entry) -> Iterator[Any]:
     """Arrays an entry keeps alive."""
     if entry[0] < 0:
         return
-    values = (*entry[4], entry[5]) if type(entry[1]) is tuple else entry[5:8]
+    values = (*entry[4], entry[5], *entry[10:]) if type(entry[1]) is tuple else (*entry[5:8], *entry[13:])
     for v in values:
-        if type(v) is tuple:
-            yield from (w for w in v if hasattr(w, "nbytes"))
-        elif hasattr(v, "nbytes"):
-            yield v
+        yield from (w for w in (v if type(v) is tuple else (v,)) if hasattr(w, "nbytes"))
 
 
 def place_of(entry: Entry) -> tuple[Any, int]:
@@ -204,8 +202,8 @@ def with_number(entry: Entry, number: int) -> Entry:
 def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -> Entry:
     """An operation's entry that keeps something else of its arguments and its result."""
     if type(entry[1]) is tuple:
-        return (number, *entry[1:4], saved, answer, *entry[6:])
-    return (number, *entry[1:5], *saved, answer, *entry[8:])
+        return (number, *entry[1:4], saved, answer, *entry[6:10])
+    return (number, *entry[1:5], *saved, answer, *entry[8:13])
 
 
 def stub(entry: Entry, slots: Sequence[int] | None) -> Entry:

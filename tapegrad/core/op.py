@@ -89,6 +89,7 @@ class Op:
         params: names of the parameters that follow the arrays; by default as the first rule calls them, or else the forward.
         in_place: the op of an array that is written into, on raw arrays: in_place(x, *args, *params).
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
+        shortcut: makes of the backward on raw arrays, which trusts its products, one that may read the entry's residual.
         zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "rows" along the parameter `dim` or `dims` (the
             result lacks them unless there is a parameter `keepdim` that is set, or none), or "matrices".
         display: the name that PyTorch prints for the backward node, or a function that gives it; without "Backward0".
@@ -114,8 +115,8 @@ class Op:
     __slots__ = (
         "arity", "batch", "call", "constant_in", "differentiable", "display", "forward", "id", "in_place", "integers",
         "jax", "joint", "jvp", "kind", "n_hidden_slots", "name", "outputs", "params", "raw_backward", "refuses", "rules",
-        "samples", "saved", "saved_outputs", "saves", "saves_nothing", "series", "singular", "wide", "zero_blocks",
-        "zero_filled",
+        "samples", "saved", "saved_outputs", "saves", "saves_nothing", "series", "shortcut", "singular", "wide",
+        "zero_blocks", "zero_filled",
     )  # fmt: skip
     id: int
     saved_outputs: frozenset[int]
@@ -137,6 +138,7 @@ class Op:
         params: Sequence[str] | None = None,
         in_place: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
+        shortcut: Callable[[Any], Any] | None = None,
         zero_blocks: str | None = None,
         display: str | Callable[[Recorded], str] | None = None,
         integers: str = "keep",
@@ -163,7 +165,7 @@ class Op:
         self.params, self.zero_blocks = self._parameters() if params is None else tuple(params), zero_blocks
         if zero_blocks == "rows" and not {"dim", "dims"}.intersection(self.params):
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
-        self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
+        self.raw_backward, self.shortcut, self.in_place, self.refuses = raw_backward, shortcut, in_place, refuses
         self.integers, self.samples = integers, samples
         self.batch, self.jvp, self.series = batch, jvp, series
         self.wide = kind != "linear" if wide is None else wide

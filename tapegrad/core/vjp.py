@@ -33,9 +33,7 @@ from .tape import next_slot
 
 def zero_cotangent(g: Any) -> Any:
     """The cotangent behind a step: zeros, whatever comes to it."""
-    if isinstance(g, Box):
-        return zeros_like(g)
-    return arrays.zeros(g.shape, g.dtype)
+    return zeros_like(g) if isinstance(g, Box) else arrays.zeros(g.shape, g.dtype)
 
 
 def add_recorded(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
@@ -118,6 +116,8 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
         return gather_output
     op = BY_ID[number]
     made = unlinked_backward(replay, op, number)
+    if op.shortcut is not None and replay in (PLAIN, LARGE) and number <= op.id + GENERAL:
+        return op.shortcut(made)  # type: ignore[no-any-return]
     linked = op.constant_in and replay.record and not replay.lifted and number < op.id + SCALAR
     return levels.backward_linked(made, op) if linked else made
 
@@ -304,7 +304,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
         return fixed_like(array, next(iter(others.values()))) if record else array
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        _, slots, code, at, saved, ans, dt, shapes, params, metas = e
+        _, slots, code, at, saved, ans, dt, shapes, params, metas = e[:10]
         if op.outputs > 1:
             g = [g[i] if i in g else zeros(sh, d, g) if zero_filled else None for i, (sh, d) in enumerate(metas)]
         if record:

@@ -21,7 +21,7 @@ from ..kernels.shape import shape_of
 from ..programs.tracing import examined, leaving, unless_traced
 from ..table import elementwise as elementwise_records
 from ..table.elementwise import logsigmoid
-from ..table.loss import _cross_entropy, _log_loss
+from ..table.loss import _cross_entropy, _log_loss, row_losses_of
 from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
@@ -661,6 +661,10 @@ def cross_entropy(
         reduction: "mean", "sum" or "none".
     """
     reduction = _reduction(size_average, reduce, reduction)
+    if weight is None and not label_smoothing and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
+        loss = row_losses_of(input, target, reduction == "mean")
+        if loss is not None:
+            return loss
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, y = floating(input, "log_softmax_lastdim_kernel_impl"), tensor(target)

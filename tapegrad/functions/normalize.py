@@ -22,7 +22,7 @@ from ..kernels.shape import shape_of
 from ..levels.level import bottom
 from ..modes import no_grad
 from ..table import elementwise as elementwise_records
-from ..table.normalize import standardize
+from ..table.normalize import standardize, standardized_rows
 from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
 from .joining import cat
@@ -267,13 +267,22 @@ def _layer(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
 
 
 @with_grad_fn_name("NativeLayerNormBackward0")
+def _layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    return _layer(input, normalized_shape, weight, bias, eps)[0]
+
+
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
 
     Raises:
         RuntimeError: if input does not end in normalized_shape, or weight or bias have another shape.
     """
-    return _layer(input, normalized_shape, weight, bias, eps)[0]
+    if not casting.OPEN and isinstance(normalized_shape, tuple) and len(normalized_shape) == 1:
+        w, b = 1.0 if weight is None else weight, 0.0 if bias is None else bias
+        y = standardized_rows(input, normalized_shape, w, b, eps)
+        if y is not None:
+            return y
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 @with_grad_fn_name("NativeLayerNormBackward0")

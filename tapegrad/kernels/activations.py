@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .chunks import Array, in_chunks
-from .gaussian import _ndtr, polynomial
+from .gaussian import _ndtr, ndtr_and_gelu, polynomial
 
 __all__ = [
     "asinh_slope",
@@ -136,7 +136,24 @@ def log_sigmoid(x: Array) -> Array:
     return in_chunks(_log_sigmoid, x)
 
 
+_NORMAL = {"f": 87.0, "d": 708.0}  # from minus this on 1/(1 + exp(-x)) is not subnormal
+
+
+def _sigmoid_by_slope(x: Array, slope: Array) -> Array:
+    """sigmoid(x), and its derivative into `slope`, where no element is beyond `_NORMAL`."""
+    np.negative(x, out=slope)
+    np.exp(slope, out=slope)
+    value = slope + 1
+    np.reciprocal(value, out=value)
+    slope *= value
+    slope *= value
+    return np.asarray(value)
+
+
 def _sigmoid_slope(x: Array, out: Array) -> None:
+    if least(x) >= -_NORMAL[x.dtype.char]:
+        _sigmoid_by_slope(x, out)
+        return
     np.abs(x, out=out)
     np.negative(out, out=out)
     np.exp(out, out=out)
@@ -146,7 +163,7 @@ def _sigmoid_slope(x: Array, out: Array) -> None:
 
 
 def sigmoid_slope(x: Array) -> Array:
-    """The derivative of sigmoid, exp(-|x|)/(1 + exp(-|x|))**2, exact in both tails."""
+    """The derivative of sigmoid, exp(-x)*sigmoid(x)**2 or exp(-|x|)/(1 + exp(-|x|))**2, exact in both tails."""
     return in_chunks(_sigmoid_slope, x)
 
 
@@ -333,6 +350,67 @@ def _where_beyond(x: Array, threshold: float, result: Array, value: Array | None
         far = np.greater(x, threshold)
         result[far] = 1 if value is None else value[far]
     return result
+
+
+# Values with derivatives that follow from the same exponential, of small arrays; None for both where some element is so far
+# out that the kernels above take another formula. Both have the bits of those kernels.
+
+Two = tuple[Any, Any]
+NEITHER = None, None
+
+
+def sigmoid_and_slope(x: Array) -> Two:
+    if not least(x, axis=None) >= -_NORMAL[x.dtype.char]:
+        return NEITHER
+    slope = np.empty_like(x)
+    return _sigmoid_by_slope(x, slope), slope
+
+
+def silu_and_slope(x: Array) -> Two:
+    if not least(x, axis=None) >= -_NORMAL[x.dtype.char]:
+        return NEITHER
+    slope = np.negative(x)
+    return _gated_and_slope(x, slope, x)
+
+
+def _gated_and_slope(x: Array, exponent: Array, rate: Array) -> Two:
+    """x/(1 + exp(exponent)), and for x*(exponent's derivative) = -rate the derivative."""
+    np.exp(exponent, out=exponent)
+    gate = exponent + 1
+    value = x / gate
+    np.reciprocal(gate, out=gate)
+    exponent *= gate
+    exponent *= rate
+    exponent += 1
+    exponent *= gate
+    return value, exponent
+
+
+def gelu_tanh_and_slope(x: Array) -> Two:
+    exponent = x * x
+    rate = exponent * (3 * GELU_CUBE)
+    exponent *= GELU_CUBE
+    exponent += 1
+    exponent *= x
+    exponent *= -2 * GELU_RATE
+    if not greatest(exponent, axis=None) <= _NORMAL[x.dtype.char]:
+        return NEITHER
+    rate += 1
+    rate *= x
+    rate *= 2 * GELU_RATE
+    return _gated_and_slope(x, exponent, rate)
+
+
+def gelu_erf_and_slope(x: Array) -> Two:
+    line = x.reshape(-1)
+    share, value = ndtr_and_gelu(line)
+    slope = line * line
+    slope *= -0.5
+    np.exp(slope, out=slope)
+    slope *= 1 / math.sqrt(2 * math.pi)
+    slope *= line
+    slope += share
+    return value.reshape(x.shape), slope.reshape(x.shape)
 
 
 def elu(x: Array, alpha: float) -> Array:

@@ -234,6 +234,19 @@ def _gelu_erf(x: Array, out: Array) -> None:
         out[far] = _tail(_tail_argument(-x[far]), curvature=0.5, scale=-math.sqrt(0.5), divisor=1.0)
 
 
+def ndtr_and_gelu(x: Array) -> tuple[Array, Array]:
+    """`_ndtr` and `_gelu_erf` of a line."""
+    share = np.empty_like(x)
+    _from_table(x, share, _ndtr_table(x.dtype.char))
+    value = share * x
+    far = (x < _NDTR_TAIL).nonzero()[0]
+    if far.size:
+        z = _tail_argument(-x[far])
+        share[far] = _tail(z, curvature=0.5, scale=math.sqrt(0.5), divisor=z)
+        value[far] = _tail(z, curvature=0.5, scale=-math.sqrt(0.5), divisor=1.0)
+    return share, value
+
+
 def erf(x: Array) -> Array:
     """2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.  See Note [Table and tail].
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import softmax
+from .activations import greatest
+from .constants import starts
 from .normalize import BLOCK, blocks
 
 
@@ -42,6 +44,38 @@ def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
     np.subtract(top, loss, out=loss)
     loss += softmax.log_of_sum(p, total, dim)
     p *= 1.0 / total
+
+
+def row_losses(x: Any, label: Any, divisor: float) -> tuple[Any, Any]:
+    """The sum over a divisor of what `_negative_log_probability` gives for few rows; with that, places of labels and p."""
+    places = label[:, 0] + starts(*x.shape)
+    top = softmax.max_kept(x, 1)
+    p = x - top
+    np.exp(p, out=p)
+    total = softmax.sum_kept(p, 1)
+    loss = top[:, 0] - x.reshape(-1).take(places)
+    loss += softmax.log_of_sum(p, total, 1)[:, 0]
+    p *= 1.0 / total
+    return np.asarray(np.add.reduce(loss) / divisor, x.dtype), (places, p)
+
+
+def row_losses_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
+    """The cotangent of x; as `_negative_log_probability_back`, but for rows of nan without cotangent."""
+    places, p = residual
+    h = g * (1.0 / divisor)
+    out = p * h
+    own = p.reshape(-1).take(places)
+    mine = own * h
+    mine -= h
+    if not greatest(own) <= 0.5:  # Note [The largest share], in `reduce`
+        near = own > 0.5
+        mine[near] = -h * softmax.sums_without(p, places[near])
+    out.reshape(-1)[places] = mine
+    return out
+
+
+def _total_loss(x: Any, label: Any, divisor: float) -> Any:
+    return np.asarray(np.add.reduce(_negative_log_probability(x, label, 1)[0], axis=None) / divisor, x.dtype)
 
 
 def _sums_without(p: Any, places: Any, near: Any, dim: int) -> Any:

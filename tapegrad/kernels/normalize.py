@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .constants import ones
 from .numpy import unbroadcast
 
 Dims = tuple[int, ...]
@@ -116,6 +117,64 @@ def _standardize(x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
         if isinstance(b, np.ndarray):
             part += _part(b, i)
     return y, mean, var, centred
+
+
+def standardize_rows(flat: Any, w: Any, b: Any, eps: float) -> tuple[Any, ...]:
+    """`_standardize` of the rows of a small matrix: (y, variance, centred, 1 / sqrt(variance + eps)).
+
+    w and b are of a row, or the numbers 1 and 0.
+    """
+    n = flat.shape[1]
+    mean = flat @ ones(n, flat.dtype)
+    mean /= n
+    centred = flat - mean[:, None]
+    var = np.vecdot(centred, centred)
+    var /= n
+    scale = var + eps
+    np.sqrt(scale, out=scale)
+    np.divide(1.0, scale, out=scale)
+    y = centred * scale[:, None]
+    if isinstance(w, np.ndarray):
+        y *= w
+    if isinstance(b, np.ndarray):
+        y += b
+    return y, var, centred, scale
+
+
+def standardize_rows_back(
+    g: Any, centred: Any, scale: Any, w: Any, moves: bool, of_weight: bool, of_bias: bool
+) -> list[Any]:
+    """`_standardize_back` of the same; None for what is not asked for."""
+    rows, n = centred.shape
+    if not isinstance(w, np.ndarray):
+        bias = unbroadcast(g, (n,)) if of_bias else None
+        if not moves:
+            return [None, None, bias]
+        tilt, shift = np.vecdot(g, centred), g @ ones(n, g.dtype)
+        for _ in range(3):
+            tilt *= scale
+        shift *= scale
+        tilt *= -1.0 / n
+        shift *= -1.0 / n
+        out = centred * tilt[:, None]
+        out += shift[:, None]
+        out += g * scale[:, None]
+        return [out, None, bias]
+    product = g * centred
+    weight = scale @ product if of_weight else None
+    bias = ones(rows, g.dtype) @ g if of_bias else None
+    if not moves:
+        return [None, weight, bias]
+    tilt, shift = product @ w, g @ w
+    for _ in range(2):
+        tilt *= scale
+    tilt *= -1.0 / n
+    shift *= -1.0 / n
+    part = g * w
+    part += np.multiply(centred, tilt[:, None], out=product)
+    part += shift[:, None]
+    part *= scale[:, None]
+    return [part, weight, bias]
 
 
 def _standardize_back(

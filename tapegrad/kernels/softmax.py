@@ -7,6 +7,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from .activations import greatest, least
 from .chunks import CHUNK_BYTES, Array, computing
+from .constants import ones, starts
 from .numpy import quiet
 
 __all__ = ["log_softmax", "logsumexp", "max_kept", "modest", "row_max", "short", "softmax", "sum_kept"]
@@ -20,14 +21,14 @@ _DOT_ROW = 1024  # on longer rows the pairwise `sum` is twice as accurate
 def sum_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
     """`x.sum(axis, keepdims=True)`; a dot product where it is cheaper (a third of `sum` for rows of 100)."""
     if axis == x.ndim - 1 and short(x):
-        return np.asarray(np.vecdot(x, np.ones(x.shape[-1], x.dtype)))[..., None]
+        return np.asarray(np.vecdot(x, ones(x.shape[-1], x.dtype)))[..., None]
     return np.asarray(np.add.reduce(x, axis=axis, keepdims=True))
 
 
 def max_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
     if axis == x.ndim - 1 and short(x) and x.flags.c_contiguous:
         return row_max(x)
-    return np.asarray(x.max(axis=axis, keepdims=True, initial=-np.inf))
+    return np.asarray(greatest(x, axis=axis, keepdims=True, initial=-np.inf))
 
 
 def short(x: Array) -> bool:
@@ -39,7 +40,7 @@ def row_max(x: Array) -> Array:
     """The largest element (or a nan) of each row: `argmax` takes a third of the time of `max` for rows of 100."""
     length = x.shape[-1]
     place = x.argmax(-1)
-    place += np.arange(0, x.size, length).reshape(place.shape)
+    place += starts(x.size // length, length).reshape(place.shape)
     return np.asarray(x.reshape(-1).take(place))[..., None]
 
 
@@ -67,6 +68,8 @@ def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
 def log_of_sum(terms: Array, total: Array, axis: int | tuple[int, ...]) -> Array:
     """log(total) of the sums of terms of which the largest is 1; by log1p where the others are small."""
     result = np.log(total)
+    if total.size and least(total, axis=None) >= 1.5:
+        return np.asarray(result)
     near = (total >= 1) & (total < 1.5)
     if near.any():  # in such a row one term is 1
         last = axis == terms.ndim - 1
@@ -152,6 +155,15 @@ def log_softmax(x: Array, axis: int) -> Array:
     Error, in ulp of the largest element of a row: 1.8.
     """
     return _rowwise(_log_softmax, x, axis)
+
+
+def log_softmax_and_share(x: Array) -> tuple[Array, Array]:
+    """log_softmax and softmax along the last dimension of a small array."""
+    result = x - max_kept(x, x.ndim - 1)
+    terms = np.exp(result)
+    total = sum_kept(terms, x.ndim - 1)
+    result -= log_of_sum(terms, total, x.ndim - 1)
+    return result, np.exp(result, out=terms)
 
 
 def logsumexp(x: Array, axis: Axis, keepdims: bool = False) -> Array:

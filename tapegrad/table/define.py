@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..core import factories
 from ..core.op import Op, Rule
 from ..kernels import backend as backend  # hands the machine its array functions, before any record is made
 from ..kernels.namespace import on_numpy
+from .residuals import Kernel, with_residual
 from .samples import common as samples
 
 Unary = Callable[..., Any]
@@ -23,15 +25,20 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
     return function
 
 
-def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, **fields: Any) -> Unary:
+def unary(
+    name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, slope: Kernel | None = None,
+    **fields: Any,
+) -> Unary:  # fmt: skip
     """An elementwise op of one array; integers are computed in the default dtype unless `integers="keep"`.
 
-    Without samples of its own it is tested on real and complex values around 0.
+    Without samples of its own it is tested on real and complex values around 0. `slope`: the kernel that gives the local
+    derivative besides the value, see `with_residual`.
     """
     fields.setdefault("integers", "float")
     fields.setdefault("samples", samples.ANALYTIC)
     op = Op(name, "elementwise", on_numpy(forward), (d,), singular=singular, **fields)
-    return named(factories.make(op), name, doc)
+    call = named(factories.make(op), name, doc)
+    return call if slope is None else with_residual(op, slope, operator.mul)
 
 
 def binary(
@@ -53,12 +60,14 @@ def define(
     doc: str = "",
     aliases: Mapping[str, str] | None = None,
     around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    residual: tuple[Kernel, Callable[..., Any]] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
+    `residual`: kernel and backward of what `with_residual` records.
     `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
     The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
     (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
@@ -67,6 +76,8 @@ def define(
     for other, display in (aliases or {}).items():
         factories.make(op.alias(other, display))
     call = factories.make(op)
+    if residual is not None:
+        call = with_residual(op, *residual)
     if around is not None:
         call = op.call = around(call)
     return named(call, name, doc) if doc else call

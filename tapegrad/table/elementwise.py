@@ -642,6 +642,7 @@ sigmoid = unary(
     lambda xp, ans, x: xp.sigmoid_slope(x),
     "Elementwise logistic function, exact in both tails.",
     jax="elementwise.sigmoid",
+    slope=activations.sigmoid_and_slope,
     saves="x",
     samples=REAL,
 )
@@ -731,6 +732,7 @@ silu = unary(
     lambda xp, ans, x: xp.silu_slope(x),
     "Elementwise input * sigmoid(input).",
     jax="elementwise.silu",
+    slope=activations.silu_and_slope,
     saves="x",
     samples=REAL,
 )
@@ -746,6 +748,7 @@ _gelu = unary(
     lambda xp, ans, x: xp.gelu_slope(x),
     "",
     jax="elementwise.gelu",
+    slope=activations.gelu_erf_and_slope,
     saves="x",
     samples=REAL,
 )
@@ -764,6 +767,7 @@ _gelu_tanh = unary(
     lambda xp, ans, x: xp.gelu_tanh_slope(x),
     "",
     jax="elementwise.gelu_tanh",
+    slope=activations.gelu_tanh_and_slope,
     saves="x",
     display="Gelu",
     samples=REAL,

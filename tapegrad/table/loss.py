@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.loss import _log_loss_forward, _negative_log_probability, _negative_log_probability_back
-from ..kernels.numpy import quiet
+import numpy as np
+
+from ..core import record
+from ..core.box import private, recording
+from ..core.op import TABLE, Op
+from ..core.state import PACKING
+from ..core.tape import HEAVY
+from ..kernels.activations import greatest, least
+from ..kernels.loss import (
+    _log_loss_forward,
+    _negative_log_probability,
+    _negative_log_probability_back,
+    _total_loss,
+    row_losses,
+    row_losses_back,
+)
+from ..kernels.numpy import quiet, silence, unsilence
 from . import batching
 from .define import binary, define
+from .residuals import record_plain, shortcut, small
 from .samples import loss as samples
+
+INT64 = np.dtype(np.int64)
 
 
 def _off_zero(xp: Any, x: Any) -> Any:
@@ -82,3 +100,56 @@ define(
     batch=batching.along,
     samples=samples.labelled_back,
 )
+
+
+def _d_total(xp: Any, g: Any, ans: Any, x: Any, label: Any, divisor: float) -> Any:
+    _, p = xp.cross_entropy(x, label, 1)
+    return xp.cross_entropy_back(xp.expand(xp.reshape(g * (1.0 / divisor), (1, 1)), label.shape), p, label, 1)
+
+
+def _several_totals(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, label = (batching.spread(a, n, own) for a, own in zip(args, batched, strict=True))
+    return TABLE["sum"].call(TABLE["cross_entropy"].call(x, label, 2)[0], (1, 2), False) * (1.0 / params[0])
+
+
+# the sum over the rows of a matrix, over a divisor
+define(
+    "cross_entropy_total",
+    "general",
+    _total_loss,
+    (_d_total, None),
+    jax="layers.cross_entropy_total",
+    saves=("x label", ""),
+    display="NllLoss",
+    batch=_several_totals,
+    samples=samples.labelled_rows,
+    shortcut=shortcut(row_losses_back),
+)
+
+
+def row_losses_of(input: Any, target: Any, mean: bool) -> Any:
+    """Mean or sum of the losses at the labels of few rows of a private tensor, or None where this does not apply.
+
+    It does for labels that are classes. Where hooks pack what is saved, the general way saves less.
+    """
+    x = small(input, 2 * HEAVY)
+    if x is None or x.ndim != 2 or type(target) is not record.Tensor or target._st is not None:
+        return None
+    label, (rows, classes) = target._d, x.shape
+    if label.dtype is not INT64 or label.shape != (rows,) or not (least(label) >= 0 and greatest(label) < classes):
+        return None
+    tape = recording() if input._s else None
+    if tape is not None and PACKING.get():
+        return None
+    label = label.reshape(rows, 1)
+    params = (float(rows) if mean else 1.0,)
+    previous = silence()
+    try:
+        loss, residual = row_losses(x, label, *params)
+    finally:
+        unsilence(previous)
+    if tape is None:
+        return private(loss)
+    return record_plain(
+        TABLE["cross_entropy_total"], tape, input._s, (x, label, None), loss, (x.shape, label.shape), params, residual
+    )

@@ -7,10 +7,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..core.box import private, recording
 from ..core.op import TABLE, Op
-from ..kernels.normalize import Dims, Shape, _count, _product_sum, _standardize, _standardize_back
+from ..kernels.normalize import (
+    BLOCK,
+    Dims,
+    Shape,
+    _count,
+    _product_sum,
+    _standardize,
+    _standardize_back,
+    standardize_rows,
+    standardize_rows_back,
+)
+from ..kernels.numpy import silence, unsilence
 from . import batching
 from .define import define
+from .residuals import UNTRACKED, record_first, shortcut_of_first, small
 from .samples import normalize as samples
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -153,6 +168,60 @@ def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: 
     return results
 
 
+def _pull_rows(
+    g: Any, scale: Any, answers: tuple[Any, ...], saved: tuple[Any, ...], params: tuple[Any, ...], wanted: list[Any]
+) -> list[Any]:
+    centred = answers[3]
+    if g.ndim == 2:
+        return standardize_rows_back(np.ascontiguousarray(g), centred, scale, saved[1], *wanted)
+    sizes = len(scale), -1
+    rows = np.ascontiguousarray(g).reshape(sizes)
+    x, weight, bias = standardize_rows_back(rows, centred.reshape(sizes), scale, saved[1], *wanted)
+    return [x if x is None else x.reshape(g.shape), weight, bias]
+
+
+def _line(t: Any, dtype: Any, sizes: tuple[int, ...]) -> Any:
+    """The array of a weight, a number as it is; None for what the general way is to take."""
+    if type(t) is float:
+        return t
+    a = small(t)
+    return a if a is not None and a.dtype is dtype and a.shape == sizes else None
+
+
+def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps: float) -> Any:
+    """`standardize` along the last dimension of a private tensor of few elements, or None where this does not apply.
+
+    Args:
+        sizes: that of this dimension.
+        weight, bias: vectors, or the numbers 1 and 0.
+    """
+    x = small(input, 4 * BLOCK)
+    if x is None:
+        return None
+    shape, dtype = x.shape, x.dtype
+    if shape[-1:] != sizes or len(shape) < 2:
+        return None
+    w, b = _line(weight, dtype, sizes), _line(bias, dtype, sizes)
+    if w is None or b is None:
+        return None
+    previous = silence()
+    try:
+        y, var, centred, scale = standardize_rows(x if len(shape) == 2 else x.reshape(-1, *sizes), w, b, eps)
+    finally:
+        unsilence(previous)
+    y = y.reshape(shape)
+    slots = (input._s, 0 if w is weight else weight._s, 0 if b is bias else bias._s)
+    tape = recording() if slots != UNTRACKED else None
+    if tape is None:
+        return private(y)
+    means = (*shape[:-1], 1)
+    saved = (None, w, b if b is bias else None)
+    answers = (None, None, var.reshape(means), centred if len(shape) == 2 else centred.reshape(shape))
+    shapes = (shape, () if w is weight else sizes, () if b is bias else sizes)
+    metas = ((shape, dtype), (means, dtype), (means, dtype), (shape, dtype))
+    return record_first(_layer, tape, slots, saved, answers, y, shapes, ((len(shape) - 1,), eps), metas, scale)
+
+
 standardize = define(
     "standardize",
     "general",
@@ -167,6 +236,7 @@ standardize = define(
     jvp=_j_standardize,
     samples=samples.standardized,
 )
+_layer = TABLE["standardize"].variant(display="NativeLayerNormBackward0", shortcut=shortcut_of_first(_pull_rows))
 define(
     "standardize_back",
     "general",

@@ -233,17 +233,38 @@ define(
     saves=("y", "x"),
     arity=2, batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
 )  # fmt: skip
+
+
+def _softmax_with_result(x: Any, dim: int) -> tuple[Any, Any]:
+    if dim != x.ndim - 1:
+        return None, None
+    y = softmax._softmax(x, dim)
+    return y, y
+
+
+def _pull_softmax(g: Any, y: Any, dim: int) -> Any:
+    out = _centred(g, y, (dim,))
+    out *= y
+    return out
+
+
+def _log_softmax_with_share(x: Any, dim: int) -> tuple[Any, Any]:
+    return softmax.log_softmax_and_share(x) if dim == x.ndim - 1 else (None, None)
+
+
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
     (lambda xp, g, ans, x, dim: ans * xp.centred(g, ans, (dim,)),),
     jax="reduce.softmax", saves="ans", batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ans * xp.centred(ts[0], ans, (dim,)), samples=samples.ROWS,
+    residual=(_softmax_with_result, _pull_softmax),
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(softmax.log_softmax),
     (lambda xp, g, ans, x, dim: xp.centred_transposed(g, xp.exp(ans), (dim,)),),
     jax="reduce.log_softmax", saves="ans", batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: xp.centred(ts[0], xp.exp(ans), (dim,)), samples=samples.ROWS,
+    residual=(_log_softmax_with_share, lambda g, p, dim: _centred_transposed(g, p, (dim,))),
 )  # fmt: skip
 
 

@@ -15,6 +15,11 @@ def labelled() -> Iterator[Sample]:
     yield Sample((uniform((0, 3)), np.zeros((0, 1), np.int64)), (1,))
 
 
+def labelled_rows() -> Iterator[Sample]:
+    yield Sample((uniform((3, 4)), np.array([[1], [0], [3]])), (3.0,))
+    yield Sample((uniform((2, 3)), np.array([[2], [2]])), (1.0,))
+
+
 def labelled_back() -> Iterator[Sample]:
     for s in labelled():
         x, label = s.arrays
