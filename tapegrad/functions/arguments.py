@@ -18,6 +18,9 @@ from ..kernels.shape import dim_of, dims_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+# By a function that takes more keywords than it was written with: the function as it was written. A call without keywords
+# goes there at once, past all that looks for them. Not an attribute: functools.wraps would hand it on.
+DIRECT: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
@@ -69,12 +72,13 @@ def in_dtype_of(out: Any, dtype: Any) -> Any:
 def with_out(function: F) -> F:
     """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
     signature = inspect.signature(function)
+    direct = DIRECT.get(function, function)
 
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
         if out is None:
-            return result
+            return function(*args, **kwargs) if kwargs else direct(*args)
+        result = function(*args, **kwargs)
         if not isinstance(result, tuple):
             return out.resize_as_result_(result)
         if getattr(result, "_fields", ()) in PLACED:
@@ -86,6 +90,7 @@ def with_out(function: F) -> F:
 
     keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
     call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    DIRECT[call] = direct
     return call  # type: ignore[return-value]
 
 
@@ -94,15 +99,17 @@ def numpy_names(function: F) -> F:
     signature = inspect.signature(function)
     own = signature.parameters
     names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
+    direct = DIRECT.get(function, function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for other, name in names.items():
-                if other in kwargs:
-                    value = kwargs.pop(other)
-                    if value is not None or name not in kwargs:
-                        kwargs[name] = value
+        if not kwargs:
+            return direct(*args)
+        for other, name in names.items():
+            if other in kwargs:
+                value = kwargs.pop(other)
+                if value is not None or name not in kwargs:
+                    kwargs[name] = value
         return function(*args, **kwargs)
 
     shown = list(own.values())
@@ -113,6 +120,7 @@ def numpy_names(function: F) -> F:
         default = None if name == "dim" else own[name].default
         shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
     call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    DIRECT[call] = direct
     return call  # type: ignore[return-value]
 
 

@@ -33,8 +33,9 @@ F32 = np.dtype(np.float32)
 
 
 def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
-    kinds = [errors.dtype_name(t._d.dtype).lower() for t in (q, k, v)]
-    if len(set(kinds)) > 1:
+    dtype = q._d.dtype
+    if k._d.dtype != dtype or v._d.dtype != dtype:
+        kinds = [errors.dtype_name(t._d.dtype).lower() for t in (q, k, v)]
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{kinds[0]} key.dtype: {kinds[1]} and value.dtype: {kinds[2]} instead."
@@ -48,11 +49,11 @@ def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None
     if mask is None:
         return
     kind = mask._d.dtype
-    if kind.kind != "b" and kind not in (np.dtype(np.float32), q._d.dtype):
+    if kind.kind != "b" and kind not in (F32, dtype):
         name = {"int64": "long int"}.get(kind.name, errors.dtype_name(kind).lower())
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{name} and  query.dtype: {kinds[0]} instead."
+            f"{name} and  query.dtype: {errors.dtype_name(dtype).lower()} instead."
         )
     if is_causal:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")

@@ -96,12 +96,12 @@ view_as_complex_copy = copied(view_as_complex)
 
 def _two_reals(x: Any, y: Any) -> tuple[Any, Any]:
     x, y = tensor(x), tensor(y)
+    if is_floating(x._d.dtype) and x._d.dtype == y._d.dtype:
+        return x, y
     a, b = (errors.dtype_name(t._d.dtype) for t in (x, y))
     if not (is_floating(x._d.dtype) and is_floating(y._d.dtype)):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
-    if a != b:
-        raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
-    return x, y
+    raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
 
 
 @with_out

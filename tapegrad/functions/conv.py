@@ -66,7 +66,6 @@ def _check_dtypes(name: str, x: Any, w: Any, b: Any) -> None:
 
 def _check_channels(x: Any, w: Any, b: Any, groups: int, transposed: bool) -> None:
     a, c = shape_of(x), shape_of(w)
-    given = f"Given {'transposed=1' if transposed else f'groups={groups}'}, "
     if c[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
@@ -79,9 +78,10 @@ def _check_channels(x: Any, w: Any, b: Any, groups: int, transposed: bool) -> No
         )
     wanted, filters = (c[0], c[1] * groups) if transposed else (c[1] * groups, c[0])
     if a[1] != wanted:
+        given = "transposed=1" if transposed else f"groups={groups}"
         raise RuntimeError(
-            f"{given}weight of size {list(c)}, expected input{list(a)} to have {wanted} channels, but got {a[1]} channels "
-            "instead"
+            f"Given {given}, weight of size {list(c)}, expected input{list(a)} to have {wanted} channels, but got {a[1]} "
+            "channels instead"
         )
     if b is not None and shape_of(b) != (filters,):
         raise RuntimeError(

@@ -96,7 +96,6 @@ def _refused(name: str, x: Any, kinds: str) -> None:
 def _check_rank(name: str, x: Any, dims: int) -> None:
     """(C, *sizes) or (N, C, *sizes), empty at most in N."""
     shape = shape_of(x)
-    expected = f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input"
     if len(shape) not in (dims + 1, dims + 2):
         if name in ("avg_pool2d", "lp_pool2d"):
             dim_within(-3, len(shape))  # what PyTorch looks at first
@@ -106,7 +105,10 @@ def _check_rank(name: str, x: Any, dims: int) -> None:
             raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[-dims - 1 :]:
         prefix = "max_pool1d: " if name == "max_pool1d" else ""
-        raise RuntimeError(f"{prefix}{expected}, but got:{list(shape)}")
+        raise RuntimeError(
+            f"{prefix}Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{list(shape)}"
+        )
 
 
 def _sizes(name: str, x: Any, ceil: bool, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:

@@ -44,7 +44,7 @@ from ..table.reduce import (
     _var_op,
 )
 from . import casting
-from .arguments import as_one_node, in_dtype_of, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
+from .arguments import DIRECT, as_one_node, in_dtype_of, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
 from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
@@ -60,8 +60,12 @@ def _start(input: Any, dtype: Any = None) -> Any:
 def _in_dtype_of_out(function: F) -> F:
     """Let a sum or product with `out` be formed in the dtype of that, as PyTorch's are."""
 
+    direct = DIRECT.get(function, function)
+
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        if out is None and dtype is None and not kwargs:
+            return direct(*args)
         return function(*args, out=out, dtype=in_dtype_of(out, dtype), **kwargs)
 
     return call  # type: ignore[return-value]

@@ -117,8 +117,8 @@ def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     shape = shape_of(x)
     if x._d.dtype == dtype:
         return _view(x, "alias")
-    names = " as ".join(errors.dtype_name(d) for d in (x._d.dtype, dtype))
     if x._d.itemsize != dtype.itemsize:
+        names = " as ".join(errors.dtype_name(d) for d in (x._d.dtype, dtype))
         if not shape:
             raise RuntimeError(f"self.dim() cannot be 0 to view {names} (different element sizes)")
         *steps, last = steps_of(x._d)
