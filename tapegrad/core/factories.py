@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,11 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import again, box, count, record_out, silent, slow
+from .record import again, record_out, record_output, record_outputs, silent, slow
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
+Parameter: type[Box] = Box
 ndarray: Any = type(None)
 asarray: Any = None
 F32: Any = None  # dtypes of the fast path; None while a function is traced
@@ -74,13 +76,14 @@ def unary(op: Op) -> Callable[..., Any]:
 
 
 def two_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
+    """Recording function op(x, y, *params) of any kind with two arrays; of one dtype, unless the second has no rule."""
     run, forward = silent(op)
     number = op.id
     (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
     differentiable = op.kind != "constant"
+    alike = not differentiable or op.rules[1] is not None
     checked = op.refuses is not None
     wide = op.wide
 
@@ -92,7 +95,9 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         except AttributeError:
             return slow(op, (input, other), params)
         dt = x.dtype
-        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF))):
+        if not st or (alike and dt is not y.dtype):
+            return slow(op, (input, other), params)
+        if dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF)):
             return slow(op, (input, other), params)
         try:
             r = run(forward, x, y, *params)
@@ -136,6 +141,12 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     return call
 
 
+def kept_if(op: Op, tracked: tuple[bool, ...]) -> list[bool]:
+    """Whether an entry keeps each argument and the result, if those arguments are tracked."""
+    reads = [reads for reads, needed in zip(op.saved, tracked, strict=True) if needed]
+    return [any([i in r.arguments for r in reads]) for i in range(len(tracked))] + [any([r.answer for r in reads])]
+
+
 def three_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path.
 
@@ -144,7 +155,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     chooses = op.rules[0] is None
     run, forward = silent(op)
     number = op.id + GENERAL
-    saves = [(reads.arguments, reads.answer) for reads in op.saved]
+    kept = {tracked: kept_if(op, tracked) for tracked in itertools.product((False, True), repeat=3)}
     differentiable = op.kind != "constant"
     wide = op.wide
 
@@ -180,13 +191,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
                 at = f.f_lasti
                 if MARK in f.f_globals:
                     code, at = user_frame(f, tape)
-                keep_x = keep_y = keep_z = keep_ans = False
-                for slot, (reads, ans) in zip(slots, saves, strict=True):
-                    if slot:
-                        keep_x |= 0 in reads
-                        keep_y |= 1 in reads
-                        keep_z |= 2 in reads
-                        keep_ans |= ans
+                keep_x, keep_y, keep_z, keep_ans = kept[slots[0] != 0, slots[1] != 0, slots[2] != 0]
                 saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
                 shapes = (x.shape, y.shape, z.shape)
                 res._s = s = next_slot()
@@ -202,48 +207,35 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     return call
 
 
+def plain_arrays(xs: Any) -> list[Any] | None:
+    """The arrays of private tensors of one dtype of the fast path; None if there is anything else, or nothing."""
+    arrays, dt = [], xs[0]._d.dtype if xs and isinstance(xs[0], Box) else None
+    for t in xs:
+        if (type(t) is not Tensor and type(t) is not Parameter) or t._st is not None or t._d.dtype is not dt:
+            return None
+        arrays.append(t._d)
+    return arrays if dt is not None and (dt is F32 or dt is F64) else None
+
+
 def many_arrays(op: Op) -> Callable[..., Any]:
     """Recording function of an op of many arrays, of a sequence of arrays, or with several outputs."""
     n = op.arity
+    run, forward = silent(op)
+    differentiable = op.kind != "constant"
+    record = record_outputs if op.outputs > 1 else record_output
 
     def call(*operands: Any) -> Any:
-        return slow(op, operands[:n], operands[n:])
-
-    return sequence(op) if n < 0 else call
-
-
-def sequence(op: Op) -> Callable[..., Any]:
-    """Recording function of an op of a sequence of arrays, which it need not save."""
-    run, forward = silent(op)
-    number = op.id + GENERAL
-    plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
-
-    def call(operands: Any, *params: Any) -> Any:
-        if not plain or not operands:
-            return slow(op, tuple(operands), params)
-        for t in operands:
-            if t._st is not None:
-                return slow(op, tuple(operands), params)
-        xs = [t._d for t in operands]
-        dt = xs[0].dtype
-        if (dt is not F32 and dt is not F64) or any([a.dtype is not dt for a in xs]):
-            return slow(op, tuple(operands), params)
+        xs, params = (operands[:n], operands[n:]) if n > 0 else (operands[0], operands[1:])
+        arrays = plain_arrays(xs)
+        if arrays is None:
+            return slow(op, tuple(xs), params)
         try:
-            r = run(forward, xs, *params)
-        except RuntimeError as e:
-            return again(e, op, tuple(operands), params)
-        res = box(r, 0)
-        slots = tuple([t._s for t in operands])
-        if any(slots):
-            tape = recording()
-            if tape is not None:
-                code, at = user_frame(getframe(1), tape)
-                res._s = s = next_slot()
-                none = (None,) * len(slots)
-                shapes = tuple([a.shape for a in xs])
-                tape[s] = (number, slots, code, at, none, None, dt, shapes, params, r.shape)
-                count(tape, s, r.nbytes)
-        return res
+            r = run(forward, *arrays, *params) if n > 0 else run(forward, arrays, *params)
+        except (ValueError, RuntimeError):  # the slow path has the text
+            return slow(op, tuple(xs), params)
+        slots = tuple([t._s for t in xs])
+        tape = recording() if differentiable and any(slots) else None
+        return record(op, None, xs, arrays, slots, r, params, tape, None)
 
     return call
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
@@ -156,7 +156,7 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     r = forward_of(op, arrays, params, half)
     trace = running_trace()
     if op.outputs > 1:
-        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
+        out = record_outputs(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
         if trace is not None:
             trace.record_instruction(op, tensors, arrays, params, [t._d for t in out])
         return out
@@ -167,10 +167,18 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         res = tensors[0]._st.view_of_result(tensors[0], op, params, r)
         if res is not None:
             return res
-    res = box(r, 0)
+    return record_output(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
+
+
+def record_output(
+    op: Op, half: Any, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, ...], r: Any, params: tuple[Any, ...],
+    tape: Any, slot_hooks: Any,
+) -> Any:  # fmt: skip
+    """The result in a tensor; with a tape, recorded there in the general layout."""
+    res = box(as_array(r), 0)
     if tape is not None:
         kept, keep_ans = saved(op, tensors, arrays, slots)
-        code, at = user_frame(getframe(1), tape)
+        code, at = user_frame(getframe(2), tape)
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
@@ -249,7 +257,7 @@ def count(tape: Any, slot: int, nbytes: int) -> None:
         tape.due(slot)
 
 
-def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
+def saved(op: Op, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     """What the tape keeps of each argument: those that the rule of a tracked argument reads."""
     read: set[int] = set()
     keep_ans = False
@@ -273,12 +281,12 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
     return tuple(kept), keep_ans
 
 
-def _record_outputs(
-    op: Op, half: Any, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...], results: tuple[Any, ...],
+def record_outputs(
+    op: Op, half: Any, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, ...], results: tuple[Any, ...],
     params: tuple[Any, ...], tape: Any, slot_hooks: Any,
 ) -> tuple[Any, ...]:  # fmt: skip
     """One entry for the op under a slot of its own, one entry an output that reads it: outputs are told apart by index."""
-    out = tuple([wrap(r) for r in results])
+    out = tuple([box(as_array(r), 0) for r in results])
     if tape is None:
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)

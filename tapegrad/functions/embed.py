@@ -14,6 +14,7 @@ from .. import errors
 from ..core.op import TABLE
 from ..core.vjp import fixed_like
 from ..core.warning import warn
+from ..kernels.index import all_below
 from ..kernels.shape import shape_of
 from ..modes import no_grad
 from ..programs.tracing import examined, leaving
@@ -33,7 +34,7 @@ def _indices(name: str, indices: Any, rows: int) -> Any:
             f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
         )
     values = examined(index)
-    if values.size and not 0 <= values.min() <= values.max() < rows:
+    if not all_below(values, rows):
         if name == "embedding":
             raise IndexError("index out of range in self")
         wrong = values[(values < 0) | (values >= rows)].flat[0]

@@ -20,7 +20,8 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_inexact
 from ..kernels import devices
-from ..kernels.index import Index
+from ..kernels.index import INT64, Index, all_below
+from ..kernels.reduce import starts_along
 from ..kernels.shape import dim_of, shape_of
 from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
@@ -294,6 +295,8 @@ def _mask_of(x: Any, index: Any, v: Any) -> Any:
 
 def _index_of(name: str, index: Any, copy: bool = True) -> Any:
     """An index of integers: an int64 array; inside a vmap where its samples have different ones, and a trace, a tensor."""
+    if type(index) is record.Tensor and index._st is None and index._d.dtype is INT64 and not record.traces:
+        return index._d.copy() if copy else index._d
     if running_trace() is not None:
         index = tensor(index)
     elif not lookup.is_batched(index):
@@ -313,7 +316,7 @@ def _int_index(name: str, index: Any, reader: str = "an index whose values count
 
 def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
     known = lookup_records.values(index)
-    if known.size and (known.min() < -size or known.max() >= size):
+    if not all_below(known, size) and (known.min() < -size or known.max() >= size):
         bad = int(known.max() if known.max() >= size else known.min())
         raise kind(f"{first}index {bad} is out of bounds for dimension {dim} with size {size}. In {name}().")
     return index
@@ -358,24 +361,23 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
         if not math.prod(i.shape):
             return FlatIndex(i)
         raise _other_rank(argument)
-    if math.prod(i.shape) and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
-        at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
+    larger = [] if i.shape == shape else [k for k, n in enumerate(i.shape) if k != d and n > shape[k]]
+    if larger and math.prod(i.shape):
+        at = larger[0]
         raise RuntimeError(
             f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
             f"apart from dimension {d}. In {name}()."
         )
-    return _flat_index_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
+    return _flat_index_along(name, shape, d, i, RuntimeError)
 
 
-def _flat_index_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
+def _flat_index_along(name: str, shape: tuple[int, ...], d: int, i: Any, kind: type[Exception] = IndexError) -> FlatIndex:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
-    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    at = lookup.from_zero(i, shape[d]) * steps[d]
-    for k, n in enumerate(i.shape):
-        if k != d and n > 1:
-            offset = (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
-            at += fixed_like(offset, at) if isinstance(at, Box) else offset
-    return FlatIndex(at)
+    n = shape[d]
+    if isinstance(i, Box) or not all_below(i, n):
+        i = lookup.from_zero(_in_range(name, i, n, d, kind), n)
+    starts = starts_along(i.shape, shape, d)
+    return FlatIndex(i * math.prod(shape[d + 1 :]) + (fixed_like(np.asarray(starts), i) if isinstance(i, Box) else starts))
 
 
 @numpy_names
@@ -407,7 +409,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     i = TABLE["expand"].call(i, wide) if isinstance(i, Box) else np.broadcast_to(i, wide)
     whole = (*full[:d], shape[d], *full[d + 1 :])
     x = TABLE["expand"].call(x, whole) if whole != shape else x
-    return shown("take_along_dim", x, _flat_index_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
+    return shown("take_along_dim", x, _flat_index_along("take_along_dim", whole, d, i))
 
 
 @with_out
@@ -421,7 +423,7 @@ def take(input: Any, index: Any) -> Any:
 
 def _flat_index(name: str, i: Any, size: int) -> FlatIndex:
     known = lookup_records.values(i)
-    if known.size and (known.min() < -size or known.max() >= size):
+    if not all_below(known, size) and (known.min() < -size or known.max() >= size):
         bad = int(known.max() if known.max() >= size else known.min())
         raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
     return FlatIndex(lookup.from_zero(i, size))

@@ -28,7 +28,7 @@ from .shape import (
 
 
 def _sequence(op: str, tensors: Any) -> list[Any]:
-    if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
+    if type(tensors) not in (list, tuple) and (isinstance(tensors, Box) or not isinstance(tensors, Iterable)):
         raise TypeError(
             f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
             f"one sequence: {op}([a, b])."
@@ -45,20 +45,20 @@ def _sequence(op: str, tensors: Any) -> list[Any]:
 
 def _of_one_dtype(xs: list[Any]) -> list[Any]:
     dtype = xs[0]._d.dtype
-    return xs if all([x._d.dtype is dtype for x in xs]) else promoted(xs)
+    for x in xs:
+        if x._d.dtype is not dtype:
+            return promoted(xs)
+    return xs
 
 
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
-    """Tensors joined along an existing dimension, in their common dtype."""
-    xs = _sequence("cat", tensors)
-    if not xs:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+def _joinable(xs: list[Any], dim: int) -> tuple[list[Any], int]:
+    """Tensors in their common dtype, after the checks of cat(), and the dimension counted from the front."""
     for i, x in enumerate(xs):
         if not shape_of(x):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     xs = _of_one_dtype(xs)
     first = next((x._d.shape for x in xs if x._d.shape != (0,)), (0,))
-    d = 0 if first == (0,) else dim_of(dim if axis is None else axis, len(first))  # as in PyTorch, any dim of nothing
+    d = 0 if first == (0,) else dim_of(dim, len(first))  # as in PyTorch, any dim of nothing
     if len(first) > 1:  # as in PyTorch, a vector without elements fits everything
         nothing = (*first[:d], 0, *first[d + 1 :])
         xs = [reshape(x, nothing) if x._d.shape == (0,) else x for x in xs]
@@ -74,6 +74,19 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
                     f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
                     f"number {i} in the list."
                 )
+    return xs, d
+
+
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Tensors joined along an existing dimension, in their common dtype."""
+    xs = _sequence("cat", tensors)
+    if not xs:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    shapes = [shape_of(x) for x in xs]
+    if shapes.count(shapes[0]) == len(xs) and shapes[0] not in ((), (0,)):
+        xs, d = _of_one_dtype(xs), dim_of(dim if axis is None else axis, len(shapes[0]))
+    else:
+        xs, d = _joinable(xs, dim if axis is None else axis)
     result = TABLE["cat"].call(xs, d)
     return result if out is None else out.resize_as_result_(result)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
+from ..kernels.index import all_below
 from ..levels.level import LevelState
 from ..levels.vmap import SampleArray
 from ..programs.tracing import leaving, same, unless_traced
@@ -58,7 +59,7 @@ def true_indices(mask: Any) -> list[Any]:
 def from_zero(index: Any, n: int) -> Any:
     """An index into a dimension of n without negative numbers."""
     known = unless_traced(index) if isinstance(index, Box) else index
-    if known is not None and (not known.size or known.min() >= 0):
+    if known is not None and all_below(known, n):
         return index
     where = TABLE["where"].call if isinstance(index, Box) else np.where
     return where(index < 0, index + n, index)

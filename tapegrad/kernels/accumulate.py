@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dtypes import HALF
 from .chunks import Array
-from .numpy import quiet
+from .numpy import finite, quiet
 
 __all__ = ["add_at_flat", "add_at_rows"]
 
@@ -16,6 +16,8 @@ _NARROW_ROW = 16
 _FLAT_ELEMENTS = 1 << 16
 _LAYER_ELEMENTS = 1 << 12
 _SPARSE_ELEMENTS = 1 << 15
+_PRODUCT = 1 << 18
+_TALL = 8
 
 
 @quiet
@@ -46,6 +48,8 @@ def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     if rows.dtype in HALF:
         return add_at_rows(n, index, rows.astype(np.float32)).astype(rows.dtype)
     index = index.astype(np.intp, copy=False)
+    if (total := product_at_rows(n, index, rows)) is not None:
+        return total
     if rows.size >= _SPARSE_ELEMENTS and (sparse := _csc_array()) is not None:
         ones = np.ones(len(index), rows.dtype)
         return np.asarray(sparse((ones, index, np.arange(len(index) + 1)), shape=(n, len(index))) @ rows)
@@ -57,6 +61,16 @@ def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     else:
         _add_layers(result, index, rows)
     return result
+
+
+def product_at_rows(n: int, index: Array, rows: Array) -> Array | None:
+    """`add_at_rows` as a product with a matrix of zeros and ones, where that is the fastest way; else None."""
+    m, width = rows.shape
+    if n * m * width > _PRODUCT or n > _TALL * width or rows.dtype.char not in "fd" or not finite(rows):
+        return None
+    ones = np.zeros((n, m), rows.dtype)
+    ones[index, np.arange(m)] = 1
+    return ones.dot(rows)
 
 
 @functools.cache

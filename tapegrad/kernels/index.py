@@ -10,27 +10,34 @@ import numpy as np
 from ..core.op import FlatIndex
 from ..dtypes import HALF
 from . import accumulate
-from .numpy import finite
 
 Index = tuple[Any, ...]
 ALL = slice(None)
+INT64 = np.dtype(np.int64)
+UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+max_reduce: Any = np.maximum.reduce  # its stub has no overload for arrays of unknown dtype
 MANY = 1 << 15  # elements from which on adding rows is worth a sparse product
 FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
-PRODUCT = 1 << 18  # multiplications up to which a product with a matrix of zeros and ones is the fastest way
+FEW_ROWS = 64  # the same, of elements in rows
 SPARSE = 8  # more elements than this for each that is touched: the others are left alone
 
 
 def _index(x: Any, index: Any) -> Any:
     if type(index) is FlatIndex:
-        return x.reshape(-1).take(index.at)
+        return x.take(index.at)
     if np.ndarray not in map(type, index):
         return x[index]
     if not any([type(i) is np.ndarray and (i.ndim or i.dtype == bool) for i in index]):
         return x[tuple([int(i) if type(i) is np.ndarray else i for i in index])]  # NumPy would copy
     last = index[-1]
-    if type(last) is np.ndarray and last.dtype == np.int64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
+    if type(last) is np.ndarray and last.dtype == INT64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
         return x.take(last, len(index) - 1)
     return np.asarray(x[index], order="C")  # an advanced index may leave other strides
+
+
+def all_below(index: Any, n: int) -> bool:
+    """Whether all integers of an array are in [0, n), in one pass: taken without their sign, negative ones are large."""
+    return not index.size or bool(max_reduce(index.view(UNSIGNED[index.itemsize]), axis=None) < n)
 
 
 def _is_basic(index: Any) -> bool:
@@ -58,10 +65,10 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         part += v
     elif type(index) is FlatIndex and out.flags.c_contiguous:
         _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
+    elif type(index) is not FlatIndex and len(index) == 1 and out.ndim > 1 and np.size(v) >= FEW_ROWS:
+        _add_rows(out, index[0], v)
     elif type(index) is FlatIndex or (np.size(v) < FEW and out.dtype not in HALF):
         np.add.at(out, _at(out, index)[1], v)
-    elif len(index) == 1 and out.ndim > 1:
-        _add_rows(out, index[0], v)
     elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
         _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
     else:
@@ -84,14 +91,12 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
     i = index.reshape(-1)
     if not i.size or not out.size:
         return
-    if i.min() < 0:
+    if not all_below(i, len(out)):
         i = np.where(i < 0, i + len(out), i)
     width = out.size // len(out)
     rows = _spread(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
-    if len(i) * out.size <= PRODUCT and out.dtype.kind == "f" and out.dtype not in HALF and finite(rows):
-        ones = np.zeros((len(out), len(i)), out.dtype)
-        ones[i, np.arange(len(i))] = 1
-        out += (ones @ rows).reshape(out.shape)
+    if (total := accumulate.product_at_rows(len(out), i, rows)) is not None:
+        out += total.reshape(out.shape)
     elif rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
         np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
     elif SPARSE * len(i) < len(out):  # the other rows are not touched

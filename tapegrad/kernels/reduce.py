@@ -13,6 +13,9 @@ from .elementwise import SAFE_SQUARES, _safe_div
 from .numpy import add_reduce, cannot_warn, finite, ordered, quiet, wide_sum
 
 Dims = tuple[int, ...] | None
+CACHED = 1 << 12  # elements of a constant that is kept
+MOST_KEPT = 64
+KEPT: dict[Any, Any] = {}  # what `starts_along` found
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
 
 
@@ -238,20 +241,28 @@ def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
-    """Where index 0 along dim points."""
-    starts: Any = 0
+    """Where index 0 along dim points; not to be written into."""
+    key = index_shape, shape, dim
+    starts: Any = KEPT.get(key)
+    if starts is not None:
+        return starts
+    starts = 0
     step = 1
     for d in range(len(shape) - 1, -1, -1):
         n = index_shape[d]
         if d != dim and n > 1:
             starts = starts + (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - 1 - d))
         step *= shape[d]
+    if type(starts) is int or starts.size <= CACHED:
+        if len(KEPT) >= MOST_KEPT:
+            KEPT.clear()
+        KEPT[key] = starts
     return starts
 
 
 def take_along(x: Any, index: Any, dim: int) -> Any:
     """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
-    return x.reshape(-1).take(places_along(index, x.shape, dim))
+    return x.take(places_along(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:

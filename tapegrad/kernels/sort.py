@@ -16,6 +16,7 @@ NAN = float("nan")
 
 SHORT = 64  # elements up to which the order is always stable, as PyTorch's
 FEW = 8  # elements that are picked one by one
+PICKED = 512  # elements whose order takes as long as picking one
 
 
 def _order(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
@@ -29,9 +30,9 @@ def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> tuple[A
     stable = stable or n <= SHORT
     if x.dtype.kind == "f" or not stable:
         # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
-        order = np.argsort(x, axis=dim)
+        order = x.argsort(dim)
         values = take_along(x, order, dim)
-        if not stable or (part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1)).all():
+        if not stable or np.logical_and.reduce(part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1), axis=None):
             return (backwards(values, dim), np.ascontiguousarray(backwards(order, dim))) if descending else (values, order)
     if descending:
         order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
@@ -47,7 +48,8 @@ def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
 
 def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     n = x.shape[dim]
-    if 0 < k <= FEW and x.size and x.dtype.kind == "f" and (picked := _topk_picked(x, k, dim, largest)) is not None:
+    few = 0 < k <= FEW and x.size > PICKED * k and x.dtype.kind == "f"
+    if few and (picked := _topk_picked(x, k, dim, largest)) is not None:
         return picked
     if n <= SHORT or k in (0, n):
         return tuple([np.ascontiguousarray(part_along(a, dim, 0, k)) for a in _ordered(x, dim, largest)])

@@ -323,7 +323,7 @@ def j_pick(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any)
 _max_dim = define(
     "max_dim",
     "general",
-    pick(lambda xp, x, axis: xp.argmax(x, axis=axis)),
+    pick(lambda xp, x, axis: x.argmax(axis)),
     (d_pick,),
     constant_in="",
     saves="x.shape ans[1]",
@@ -338,7 +338,7 @@ _max_dim = define(
 _min_dim = define(
     "min_dim",
     "general",
-    pick(lambda xp, x, axis: xp.argmin(x, axis=axis)),
+    pick(lambda xp, x, axis: x.argmin(axis)),
     (d_pick,),
     constant_in="",
     saves="x.shape ans[1]",

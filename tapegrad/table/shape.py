@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -150,23 +151,47 @@ define(
 )  # fmt: skip
 
 
-def _cat_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, lengths: Any, wanted: Any) -> Any:
-    result, start = [], 0
-    for n, want in zip(lengths, wanted, strict=True):
-        index = (*(slice(None),) * dim, slice(start, start + n), Ellipsis)
-        result.append(xp.index(g, index) if want else None)
+def _cat_parts(count: int, dim: int, lengths: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    before, start = (slice(None),) * dim, 0
+    for n in lengths:
+        yield *before, slice(start, start + n), Ellipsis
         start += n
-    return result
 
 
-def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) -> Any:
+def _stack_parts(count: int, dim: int) -> Iterator[tuple[Any, ...]]:
     before = (slice(None),) * dim
-    return [xp.index(g, (*before, i, Ellipsis)) if want else None for i, want in enumerate(wanted)]
+    for i in range(count):
+        yield *before, i, Ellipsis
+
+
+def _apart(parts: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
+    """The transpose of what joins arrays: `parts` gives the index at which each stands in the result."""
+
+    def transpose(xp: Any, g: Any, ans: Any, xs: Any, *params: Any) -> list[Any]:
+        *params, wanted = params
+        return [xp.index(g, at) if want else None for at, want in zip(parts(len(xs), *params), wanted, strict=True)]
+
+    return transpose
+
+
+def _apart_backward(parts: Callable[..., Iterable[Any]]) -> rules.Backward:
+    """The same on raw arrays."""
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        slots, params = e[1], e[8]
+        for slot, at in zip(slots, parts(len(slots), *params), strict=True):
+            if slot and (need is None or slot in need):
+                if slot in cot:
+                    rules.add(cot, slot, g[at], mutable_slots)
+                else:
+                    cot[slot] = g[at]
+
+    return backward
 
 
 _cat = define(
-    "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,),
-    jax="shape.cat", arity=-1,
+    "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_apart(_cat_parts),),
+    jax="shape.cat", arity=-1, params=("dim", "lengths"), raw_backward=_apart_backward(_cat_parts),
     batch=batching.joined, samples=samples.CAT,
     # the tape keeps lengths, not arrays
     around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
@@ -174,8 +199,8 @@ _cat = define(
 
 
 _stack = define(
-    "stack", "linear", _stacked, (_stack_transpose,), arity=-1,
-    batch=batching.joined, samples=samples.STACK,
+    "stack", "linear", _stacked, (_apart(_stack_parts),), arity=-1, params=("dim",),
+    raw_backward=_apart_backward(_stack_parts), batch=batching.joined, samples=samples.STACK,
 )  # fmt: skip
 
 
