@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dtypes import is_floating
 from .numpy import quiet
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK_BYTES = 1 << 18  # bounds the temporaries; smaller chunks pay call overhead, larger ones cache misses
 

@@ -7,8 +7,6 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +52,8 @@ def _integral(nodes: Array, curvature: float, rate: str, first: str) -> Array:
     A piece between two nodes is the Taylor series at its middle.  The pieces are summed as integers, in units
     of 2**-100, so that their rounding errors average out; decimal `rate` and `first` add none.
     """
+    from fractions import Fraction  # 3 ms, for tables that are made when they are first read
+
     step = nodes[1] - nodes[0]
     middle = nodes[:-1] + 0.5 * step
     g = 2 * curvature * middle * middle
@@ -304,6 +304,8 @@ _ERFINV_START = (
 @functools.cache
 def _erfinv_table() -> tuple[Array, Array]:
     """erfinv and its derivative sqrt(pi)/2*exp(x*x) at the nodes: the normal quantile and a Newton step."""
+    from statistics import NormalDist  # 3 ms, for this alone
+
     count = int(_ERFINV_TAIL * _ERFINV_DENSITY)
     quantile = NormalDist().inv_cdf
     value = []

@@ -10,7 +10,6 @@ import functools
 import importlib
 import itertools
 import math
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -423,7 +422,7 @@ def _cofactor(xp: Any, a: Any, directions: Sequence[Any]) -> Any:
     turned = [mh(u) @ e @ mh(vh) for e in directions]
     k = len(turned)
     weights = xp.products_without(s, k + 1)
-    places = string.ascii_lowercase[: k + 1]
+    places = "abcdefghijklmnopqrstuvwxyz"[: k + 1]
     total = xp.zeros_like(a)
     for order in itertools.permutations(range(k + 1)):
         even = sum(p > q for p, q in itertools.combinations(order, 2)) % 2 == 0

@@ -39,16 +39,18 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.warning import warn
 from ..programs.tracing import stops
 from .numpy import silently
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array = np.ndarray[Any, np.dtype[Any]]
 Shape = int | Sequence[int]
 
 _DEFAULT_SEED = 67280421310721  # The seed of a new torch.Generator.

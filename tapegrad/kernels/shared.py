@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import weakref
 from typing import Any
 
@@ -44,6 +43,8 @@ def copied(a: Any) -> Any:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("tapegrad")
     else:
+        import tempfile  # 4 ms, for systems without memfd alone
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     os.ftruncate(fd, a.nbytes)

@@ -11,7 +11,6 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -126,12 +125,8 @@ _LGAMMA_NEAR = (
 # B(2k)/(2k*(2k - 1)): Stirling's series
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
 # B(2k)/(2k)!: the sum of Euler and Maclaurin
-_EULER = tuple(
-    float(Fraction(b) / math.factorial(2 * k))
-    for k, b in enumerate(
-        ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798", "-174611/330"), 1
-    )
-)
+_BERNOULLI = zip((1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611), (6, 30, 42, 30, 66, 2730, 6, 510, 798, 330), strict=True)
+_EULER = tuple([above / (below * math.factorial(2 * k)) for k, (above, below) in enumerate(_BERNOULLI, 1)])
 
 
 def _digamma_near(xp: Any, x: Array) -> Array:

@@ -8,10 +8,9 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
 from ..core import alias, gradient, record
@@ -23,7 +22,6 @@ from ..core.state import TRACE, is_recording
 from ..core.vjp import bottom, fixed_like
 from ..core.warning import warn
 from ..functions import (
-    complex_and_bits,
     create,
     elementwise,
     index,
@@ -49,6 +47,9 @@ from .methods import TableMethods
 from .pickling import PRIVATE, rebuild, send_memory
 from .printing import tensor_text
 from .protocols import Protocols
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 CPU = devices.CPU
 T = TypeVar("T", bound="Tensor")
@@ -1037,6 +1038,8 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def real(self) -> Tensor:
         """Real part, a view; assigning to it writes into the tensor."""
+        from ..functions import complex_and_bits  # rare
+
         return complex_and_bits.real(self)  # type: ignore[no-any-return]
 
     @real.setter
@@ -1046,6 +1049,8 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view; assigning to it writes into the tensor."""
+        from ..functions import complex_and_bits
+
         return complex_and_bits.imag(self)  # type: ignore[no-any-return]
 
     @imag.setter
