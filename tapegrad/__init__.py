@@ -1,43 +1,14 @@
 """tapegrad: gradients of any order for NumPy, recorded on a Wengert tape. Names follow PyTorch.
 
-The functions come from the table of public names, `functions/names.py`; here stand the names of all else.
+The functions come from the table of public names, `functions/names.py`; here stand the names of all else. What is not
+imported here is when its name is first asked for.
 """
 
 from __future__ import annotations
 
-import importlib as _importlib
 import types as _types
 from math import e, inf, nan, pi
 
-from . import (
-    amp,
-    autograd,
-    cuda,
-    custom,
-    fft,
-    func,
-    linalg,
-    masked,
-    nn,
-    numpy,
-    optim,
-    random,
-    serialization,
-    sparse,
-    special,
-    utils,
-)
-from .amp import (
-    autocast,
-    clear_autocast_cache,
-    get_autocast_cpu_dtype,
-    get_autocast_dtype,
-    get_autocast_gpu_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_cpu_enabled,
-    is_autocast_enabled,
-)
-from .core.record import mark_package as _mark_package
 from .dtypes import (
     Size,
     bfloat16,
@@ -80,12 +51,10 @@ from .dtypes import (
     uint64,
 )
 from .dtypes import bool_ as bool
-from .func import vmap
-from .func.control import cond, scan, while_loop
 from .functions import names as _names
 from .functions.create import Generator, default_generator
-from .io import load, save
-from .jit import compile
+from .later import load as _load
+from .later import mark as _mark
 from .modes import (
     enable_grad,
     inference_mode,
@@ -99,51 +68,54 @@ from .modes import (
     tape,
 )
 from .moved import stand_in as _stand_in
-from .nn.module import typename
-from .sparse import sparse_coo_tensor
 from .tensor.access import is_tensor
-from .tensor.legacy import (
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-    set_default_tensor_type,
-)
-from .tensor.printing import set_printoptions
-from .tensor.storage import TypedStorage, UntypedStorage, is_storage
 from .tensor.tensor import Tensor, is_inference
 
 __version__ = "0.1.0"
 
 newaxis = None
-globals().update(_names.namespace("tg"))
-globals().update({f"{line.name}_": getattr(Tensor, f"{line.name}_") for line in _names.at("tg_")})
-
-_ON_FIRST_USE = ("compat", "distributions", "overrides", "testing")
-_MODULES = (
+globals().update({_name: _names.lines_of("tg")[_name].resolve() for _name in ("stack", "tensor")})  # not the modules
+_ON_FIRST_USE = ("compat", "distributions", "overrides", "testing")  # and in no other way
+_PACKAGES = (
     "amp", "autograd", "cuda", "custom", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
     "serialization", "sparse", "special", "utils", *_ON_FIRST_USE,
 )  # fmt: skip
+_HOMES = {
+    "amp": "autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+    "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled",
+    "func": "vmap",
+    "func.control": "cond scan while_loop",
+    "io": "load save",
+    "jit": "compile",
+    "nn.module": "typename",
+    "sparse": "sparse_coo_tensor",
+    "tensor.legacy": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
+    "LongTensor ShortTensor set_default_tensor_type",
+    "tensor.printing": "set_printoptions",
+    "tensor.storage": "TypedStorage UntypedStorage is_storage",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_FUNCTIONS = _names.finder("tg", globals())
+_METHODS = {f"{line.name}_" for line in _names.at("tg_")}
 
 
-def __getattr__(name: str) -> _types.ModuleType:
-    if name in _ON_FIRST_USE:
-        return _importlib.import_module(f".{name}", __name__)
-    if name.startswith(("quantize", "sparse_")):
+def __getattr__(name: str) -> object:
+    if name in _PACKAGES or name in ("io", "jit"):
+        return _load(name)
+    if name == "__all__":
+        return sorted(set(__dir__()).difference(_ON_FIRST_USE))
+    if name.startswith(("quantize", "sparse_")) and name not in _HOME:
         raise AttributeError(f"{name}: compressed sparse and quantised tensors are out of tapegrad's scope.")
-    raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
+    if name not in _HOME and name not in _METHODS:
+        return _FUNCTIONS(name)
+    return globals().setdefault(name, getattr(_load(_HOME[name]) if name in _HOME else Tensor, name))
 
 
 def __dir__() -> list[str]:
-    names = {n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _types.ModuleType)}
-    return sorted({*names, *_MODULES, "__version__"} - {"annotations"})
+    own = [n for n, v in globals().items() if not isinstance(v, _types.ModuleType)]
+    names = {*own, *_PACKAGES, *_HOME, *_METHODS, *_names.lines_of("tg")} - {"annotations"}
+    return sorted([n for n in names if not n.startswith("_") or n == "__version__"])
 
 
 _stand_in()
-_mark_package(__name__)
+_mark()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .functions import names
 
-globals().update(names.namespace("fft"))
-__all__ = sorted([*names.namespace("fft")])
+__all__ = sorted([*names.lines_of("fft")])
+__getattr__ = names.finder("fft", globals())
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .errors import LinAlgError as LinAlgError
 from .functions import names
 
-globals().update(names.namespace("linalg"))
-__all__ = sorted(["LinAlgError", *names.namespace("linalg")])
+__all__ = sorted(["LinAlgError", *names.lines_of("linalg")])
+__getattr__ = names.finder("linalg", globals())
 
 
 def __dir__() -> list[str]:

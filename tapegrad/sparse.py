@@ -28,7 +28,6 @@ from .programs.tracing import leaving
 from .tensor import printing
 from .tensor.access import raw
 from .tensor.printing import dtype_suffix, history_suffix
-from .tensor.protocols import use_sparse
 from .tensor.tensor import Tensor
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sum"]
@@ -420,9 +419,6 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
 def sparse_mask(self: Any, mask: Any) -> Any:
     """The elements at the indices of a sparse tensor, as a sparse tensor."""
     return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._places()])
-
-
-use_sparse(to_sparse, sparse_mask)
 
 
 def mm(mat1: Any, mat2: Any) -> Any:

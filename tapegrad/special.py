@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .functions import names
 
-globals().update(names.namespace("special"))
-__all__ = sorted([*names.namespace("special")])
+__all__ = sorted([*names.lines_of("special")])
+__getattr__ = names.finder("special", globals())
 
 
 def __dir__() -> list[str]:

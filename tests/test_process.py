@@ -256,3 +256,130 @@ def test_casts_and_checks_are_silent():
         tg.nn.functional.grid_sample(image, grid, align_corners=False)
         tg.multinomial(tg.tensor([3e38, 3e38, 3e38]), 1)
         """)
+
+
+# ------------------------------------------------------------------------------- what is imported when first asked for
+
+
+def test_an_import_loads_the_tensor_and_its_arithmetic_alone():
+    """Nor what Python's library has for what is rare: each of these takes milliseconds."""
+    run("""
+        import tapegrad as tg
+        ours = {m for m in sys.modules if m.startswith("tapegrad.") and sys.modules[m].__spec__ is not None}
+        assert len(ours) <= 125, len(ours)
+        assert not ours & {f"tapegrad.{name}" for name in
+                           ("nn", "optim", "autograd", "func", "numpy", "io", "jit", "utils", "sparse", "testing")}
+        x = tg.tensor([1.0, 2.0], requires_grad=True)
+        (x.sin() * x).sum().backward()
+        assert "tapegrad.nn" not in sys.modules
+        assert tg.nn.functional.relu is sys.modules["tapegrad.nn.functional"].relu
+        """)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, numpy; old = {*sys.modules}; import tapegrad; print(*{*sys.modules} - old)"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert not set(done.stdout.split()) & {
+        "fractions",
+        "decimal",
+        "statistics",
+        "tempfile",
+        "shutil",
+        "numpy.typing",
+        "random",
+    }
+
+
+def test_names_that_are_imported_later_are_there_from_the_beginning():
+    run("""
+        import tapegrad as tg
+        assert {"nn", "vmap", "sin", "sin_", "svd", "load", "Size", "testing"} <= set(dir(tg))
+        assert "sin" not in vars(tg) and tg.sin is tg.sin and "sin" in vars(tg)
+        names = {}
+        exec("from tapegrad import *", names)
+        assert names["svd"] is tg.svd and names["nn"] is tg.nn and names["stack"] is tg.stack
+        for name, text in [("nothing", "module 'tapegrad' has no attribute 'nothing'"), ("sparse_csr_tensor", "out of")]:
+            try:
+                getattr(tg, name)
+            except AttributeError as e:
+                assert text in str(e), e
+            else:
+                raise AssertionError(name)
+        import inspect, pickle
+        assert pickle.loads(pickle.dumps(tg.linalg.svd)) is tg.linalg.svd
+        found = pickle.loads(b"\\x80\\x04\\x8c\\x08tapegrad\\x8c\\x0fTensor.addcmul_\\x93.")
+        assert found is tg.Tensor.addcmul_
+        assert list(inspect.signature(tg.Tensor.clamp_).parameters) == ["input", "min", "max"]
+        """)
+
+
+def test_the_place_of_a_call_is_the_users_line_also_right_after_an_import():
+    run("""
+        import tapegrad as tg
+        x = tg.ones(2, 2, requires_grad=True)
+        results = tg.nn.functional.gelu(x), tg.linalg.svd(x)[1], tg.trapezoid(x), tg.masked.sum(x)
+        lines = str(tg.tape()).splitlines()
+        assert lines and all(line.rsplit("  ", 1)[1].startswith("<string>:") for line in lines), lines
+        """)
+
+
+def test_threads_that_ask_at_once_get_the_same():
+    run("""
+        import tapegrad as tg
+        sys.setswitchinterval(1e-6)
+        names = ["svd", "conv2d", "erfinv", "sort", "cumsum", "einsum", "logsumexp", "gather", "trapezoid", "lgamma"]
+        methods = ["svd", "erfinv_", "sort", "cumsum_", "logsumexp", "gather", "index_add_", "clamp_", "__iadd__"]
+        begin, found, wrong = threading.Barrier(8), [], []
+
+        def ask(k):
+            try:
+                begin.wait()
+                mine = {n: getattr(tg, n) for n in names[k:] + names[:k]}
+                mine |= {f"x.{n}": getattr(tg.Tensor, n) for n in methods[k:] + methods[:k]}
+                x = tg.full((3, 3), 0.25, requires_grad=True)
+                y = tg.erfinv(x).cumsum(0).logsumexp(1).sum() + tg.linalg.det(x + tg.eye(3)) + tg.special.i0(x).sum()
+                y.backward()
+                found.append((mine, x.grad.tolist()))
+            except BaseException as e:
+                wrong.append(e)
+
+        threads = [threading.Thread(target=ask, args=(k,)) for k in range(8)]
+        [t.start() for t in threads], [t.join() for t in threads]
+        assert not wrong, wrong
+        for mine, grad in found:
+            assert all(mine[n] is found[0][0][n] for n in mine) and grad == found[0][1]
+        """)
+
+
+def test_an_import_that_failed_is_made_again():
+    run("""
+        import tapegrad as tg
+        from tapegrad.core.op import TABLE
+        from tapegrad.table import define
+        made, whole = define.define, []
+
+        def interrupted(name, *args, **kwargs):
+            if name == "conv_bias" and not whole:
+                whole.append(name)
+                raise KeyboardInterrupt
+            return made(name, *args, **kwargs)
+
+        define.define = interrupted
+        try:
+            TABLE["conv"]
+        except KeyboardInterrupt:
+            pass
+        assert whole and "tapegrad.table.conv" not in sys.modules
+        assert TABLE["conv"].name == "conv" and tg.conv1d(tg.ones(1, 1, 3), tg.ones(1, 1, 2)).tolist() == [[[2.0, 2.0]]]
+        """)
+
+
+def test_each_record_is_made_by_the_module_that_the_list_names():
+    run("""
+        import tapegrad as tg
+        from tapegrad.core.op import TABLE
+        from tapegrad.later import HOME
+        assert len(TABLE.made) < len(HOME)
+        assert all(TABLE[name].name == name for name in HOME)
+        assert all(TABLE.made[name][1]["__name__"] == f"tapegrad.{home}" for name, home in HOME.items())
+        assert set(TABLE) == set(HOME) and len(TABLE) == len(HOME) and TABLE.get("nothing") is None
+        """)

@@ -205,7 +205,7 @@ def calls():
         return [line.rstrip("\n").split("\t") for line in f]
 
 
-NAMES = {k: v for k, v in vars(tg).items() if not k.startswith("__")} | {"tg": tg, "copy": copy}
+NAMES = {k: getattr(tg, k) for k in dir(tg) if not k.startswith("__")} | {"tg": tg, "copy": copy}
 
 
 def call_of(text):

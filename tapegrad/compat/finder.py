@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from opcode import opmap
 from typing import Any
 
-from ..core.record import MARK
+from ..later import MARK, fill
 from . import module_names
 
 NAMES = ("torch", "oneflow", "autograd")
@@ -100,6 +100,7 @@ def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
     With patterns only the names that one of them fits are shown.
     """
     ours, theirs = sys.modules[module], importlib.import_module(origin)
+    fill(theirs)
     for name in dir(theirs):
         value = theirs.__dict__.get(name)
         shown = name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ..later import fill
+
 
 class Row(NamedTuple):
     """A row of a modules.tsv: a module of the drop-in shows one of tapegrad, or only names that fit the patterns."""
@@ -65,6 +67,7 @@ def settle(root: str, all_rows: Iterable[Row]) -> None:
 
 def _written_here(origin: str) -> list[tuple[str, Any]]:
     """The classes and functions of tapegrad that a module shows."""
+    fill(sys.modules[origin])
     items = [(n, v) for n, v in sys.modules[origin].__dict__.items() if not n.startswith("__")]
     return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
 

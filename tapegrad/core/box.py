@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..later import MARK
 from .entry import place_of
 from .refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
 from .state import RECORDING, TRACE
 
 getframe = sys._getframe
 recording = RECORDING.get
-MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
 
 
 class Box:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..dialect import Recorded
+from ..later import Table
 
 Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
@@ -261,16 +262,15 @@ def node_name(display: str | Callable[[Recorded], str]) -> str | Callable[[Recor
     return display if callable(display) or COMPLETE.search(display) else display + "Backward0"
 
 
-TABLE: dict[str, Op] = {}
+TABLE: Table[Op] = Table()
 GENERAL, GENERAL_HALF, SCALAR, PACKED = 1, 2, 3, 4
 BY_ID: list[Op] = []  # an entry's number to its op; see `number`
 EMPTIED: dict[int, Callable[[Any], Any]] = {}  # by number: what remains of an entry whose rule may not read what it saved
 
 
 def enter(op: Op) -> None:
-    if op.name in TABLE:
+    if not TABLE.enter(op.name, op):
         raise ValueError(f"op {op.name} is defined twice")
-    TABLE[op.name] = op
 
 
 def number(op: Op) -> None:

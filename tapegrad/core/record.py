@@ -6,13 +6,12 @@ The other rooms find here what they need to make and record tensors; `plain_reco
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
 from ..dtypes import HALF, is_inexact
-from .box import MARK as MARK
+from ..later import MARK as MARK
 from .box import Box as Box
 from .box import device_array_types as device_array_types
 from .box import functional as functional
@@ -311,10 +310,3 @@ def record_outputs(
 def record_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
     """`out=`: compute, then copy into the given tensor."""
     return out.resize_as_result_(op.call(*operands))
-
-
-def mark_package(package: str) -> None:
-    """Set MARK in every loaded module of the package; recording then skips its frames."""
-    for name, module in list(sys.modules.items()):
-        if name == package or name.startswith(package + "."):
-            module.__dict__[MARK] = True

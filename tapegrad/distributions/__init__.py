@@ -5,7 +5,7 @@ exists of `cdf`, `icdf`, `entropy`, `mean`, `mode`, `variance`; `kl_divergence` 
 those of PyTorch on the CPU.
 """
 
-from ..core.record import mark_package as _mark_package
+from ..later import mark as _mark
 from . import constraints
 from . import gamma_pairs as _gamma_pairs  # noqa: F401  (these two register the divergences)
 from . import pairs as _pairs  # noqa: F401
@@ -90,7 +90,7 @@ __all__ = [
     "kl_divergence", "register_kl", "transform_to",
 ]  # fmt: skip
 
-_mark_package(__name__)  # it is loaded on first use
+_mark()  # it is loaded on first use
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,6 @@ written under the op's name in a module of this package.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -67,13 +66,19 @@ SIGNATURES: dict[tuple[int, tuple[str, ...]], Callable[[Function], Function]] = 
 }  # fmt: skip
 
 
-@functools.cache
+FOUND: dict[str, Function] = {}
+
+
 def function_of(name: str) -> Function:
     """The public function that follows from a record."""
+    if name in FOUND:
+        return FOUND[name]
     op = TABLE.get(name)
     if op is not None and op.kind == "elementwise" and not op.params:
         return op.call
     signature = None if op is None else SIGNATURES.get((op.arity, op.params))
     if op is None or signature is None:
         raise LookupError(f"{name}: functions/ has no function of this name, and none follows from a record; see derived.py")
-    return named(signature(op.call), name, op.call.__doc__ or "")
+    return FOUND.setdefault(
+        name, named(signature(op.call), name, op.call.__doc__ or "")
+    )  # another thread may have been quicker

@@ -23,10 +23,10 @@ Methods of Tensor that are no operations stand in the class, and public names th
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..later import load
 from . import derived
 
 NAMES = """
@@ -861,7 +861,7 @@ class Line(NamedTuple):
 
     def resolve(self) -> Callable[..., Any]:
         """The function."""
-        module = importlib.import_module(f".{self.family}", __package__)
+        module = load(f"functions.{self.family}")
         return getattr(module, self.function, None) or derived.function_of(self.function)
 
 
@@ -894,6 +894,24 @@ def at(place: str) -> list[Line]:
 
 
 @functools.cache
+def lines_of(place: str) -> dict[str, Line]:
+    """The lines of a place by their names, in alphabetical order."""
+    return {line.name: line for line in sorted(at(place))}
+
+
 def namespace(place: str) -> dict[str, Callable[..., Any]]:
     """The functions of a namespace by their names, in alphabetical order."""
-    return {line.name: line.resolve() for line in sorted(at(place))}
+    return {name: line.resolve() for name, line in lines_of(place).items()}
+
+
+def finder(place: str, page: dict[str, Any]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that shows a namespace: it finds a function and keeps it on the module's page."""
+    lines = lines_of(place)
+
+    def find(name: str) -> Any:
+        if name not in lines:
+            raise AttributeError(f"module {page['__name__']!r} has no attribute {name!r}")
+        return page.setdefault(name, lines[name].resolve())
+
+    find.__module__ = page["__name__"]
+    return find

@@ -147,6 +147,3 @@ def compile(
 def compile_module(self: Module, **options: Any) -> None:
     """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
     self.__dict__["forward"] = compile(self.forward, **options)
-
-
-Module.compile = compile_module

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..functions import names
 
-globals().update(names.namespace("functional"))
-__all__ = sorted([*names.namespace("functional")])
+__all__ = sorted([*names.lines_of("functional")])
+__getattr__ = names.finder("functional", globals())
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ from ..core.record import wrap
 from ..functions import create
 from ..functions.memory_format import rank_of
 from ..kernels import devices
+from ..later import above
 from ..modes import no_grad
 from ..programs.tracing import leaving, touches
 from ..tensor.access import destination, raw
@@ -173,7 +174,9 @@ class Module:
 
     _call_impl = __call__
 
-    compile: Callable[..., None]  # see `jit`
+    def compile(self, **options: Any) -> None:
+        """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
+        above("compile_module")(self, **options)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

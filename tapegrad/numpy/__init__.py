@@ -4,9 +4,6 @@ Functions take tensors, arrays, numbers and nested lists, and give tensors; all 
 float64, int64, complex128 or bool, as in NumPy. NumPy's own functions do the same for tensors.
 """
 
-import sys
-
-from ..tensor.protocols import use_namespace
 from . import fft as fft
 from . import linalg as linalg
 from . import namespace
@@ -15,7 +12,6 @@ __all__ = ["fft", "linalg", *namespace.PAGE]
 __array_api_version__ = namespace.__array_api_version__
 __array_namespace_info__ = namespace.__array_namespace_info__
 globals().update(namespace.PAGE)
-use_namespace(sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

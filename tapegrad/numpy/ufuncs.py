@@ -14,7 +14,6 @@ from ..functions import elementwise, linalg, shape
 from ..functions.operands import promoted
 from ..table import elementwise as records
 from ..tensor.access import raw
-from ..tensor.protocols import use_numpy
 from ..tensor.tensor import Tensor
 from .arguments import (
     FUNCTIONS,
@@ -224,6 +223,3 @@ def on_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if plain := _plain_within_libraries(function, args, kwargs):
         return function(*plain[0], **plain[1])
     return call_function(function, args, kwargs)
-
-
-use_numpy(on_ufunc, on_function)

@@ -6,4 +6,8 @@ from .pickling import _rebuild_shared as _rebuild_shared
 from .pickling import rebuild as rebuild
 from .tensor import Tensor as Tensor
 
-_polygamma = Tensor.polygamma  # where pickles of 0.1.0 look for the method
+
+def __getattr__(name: str) -> object:
+    if name == "_polygamma":  # where pickles of 0.1.0 look for the method
+        return Tensor.polygamma
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

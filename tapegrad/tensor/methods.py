@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +22,59 @@ COMPRESSED = [
 SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
 
 
-def methods() -> dict[str, Callable[..., Any]]:
-    """Names of methods and operators to their functions."""
-    found: dict[str, Callable[..., Any]] = {}
+class Later:
+    """A method that is made when it is first looked up, and then stands in its own place."""
+
+    __slots__ = ("line", "name", "place")
+
+    def __init__(self, name: str, line: names.Line, place: str) -> None:
+        self.name, self.line, self.place = name, line, place
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self.made().__get__(instance, owner)
+
+    def made(self) -> Any:
+        function = self.line.resolve()  # may import the module of a function, so not under the lock
+        with MAKING:
+            found = vars(TableMethods)[self.name]
+            if found is self:
+                found = _method(self.line, self.place, function)
+                setattr(TableMethods, self.name, found)
+        return found
+
+
+MAKING = threading.RLock()
+
+
+def _method(line: names.Line, place: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if place in ("Tensor_", "view_"):
+        return _in_place(function, place)
+    if place in names.OPERATORS:
+        return getattr(function, "operator", function)
+    return getattr(TableMethods, line.name + "_") if place in names.IN_PLACE_OPERATORS else function
+
+
+def _later() -> dict[str, Later]:
+    """Names of methods and operators."""
+    found = {}
     for line in names.LINES:
         for place in line.places:
             if place == "Tensor":
-                found[line.name] = line.resolve()
+                name = line.name
             elif place in ("Tensor_", "view_"):
-                found[line.name + "_"] = _in_place(line.resolve(), place)
-            elif place in names.OPERATORS:
-                function = line.resolve()
-                found[names.OPERATORS[place]] = getattr(function, "operator", function)
-            elif place in names.IN_PLACE_OPERATORS:
-                found[names.IN_PLACE_OPERATORS[place]] = found[line.name + "_"]
+                name = line.name + "_"
+            elif (name := names.OPERATORS.get(place) or names.IN_PLACE_OPERATORS.get(place, "")) == "":
+                continue
+            found[name] = Later(name, line, place)
     return found
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """Names of methods and operators to their functions: all of them, for those who look through the class."""
+    return {name: getattr(TableMethods, name) for name in LATER}
+
+
+LATER = _later()
 
 
 @functools.cache
@@ -123,4 +162,4 @@ def _absent() -> dict[str, Callable[..., Any]]:
 if TYPE_CHECKING:
     from .._methods import TableMethods as TableMethods
 else:
-    TableMethods = type("TableMethods", (), {"__slots__": (), "__module__": __name__, **methods(), **_absent()})
+    TableMethods = type("TableMethods", (), {"__slots__": (), "__module__": __name__, **LATER, **_absent()})

@@ -7,6 +7,7 @@ Before it no call pays for the question.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import Any
 from ..core import gradient, record
 from ..functions import names
 from ..functions.overrides import EVERYONE, PUBLIC, STATE, ask, disabled, overloaded
+from ..later import fill
+from .methods import methods
 
 Function = Callable[..., Any]
 
@@ -122,6 +125,9 @@ def enable() -> None:
     """Have every public function, method and property of tensors ask."""
     if not _undo:
         PLAIN.update((record.Tensor, record.Parameter))
+        methods()
+        for suffix in NAMESPACES:
+            fill(importlib.import_module(PACKAGE + suffix))
         _ask_in_class(record.Tensor)
         _ask_in_namespaces()
         _ask_in_layers()

@@ -11,7 +11,7 @@ Cotangents and directions are random but fixed by the op's name and the input's 
 differences are taken in float64, with step 1 where the record is linear or bilinear (they are exact there).
 """
 
-from ..core.record import mark_package as _mark_package
+from ..later import mark as _mark
 from ..table.samples.common import Sample as Sample
 from .check import applicable as applicable
 from .check import check as check
@@ -70,4 +70,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_mark_package(__name__)  # it is loaded on first use
+_mark()  # it is loaded on first use
