@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import factories, plain_pass
+from tapegrad.core import factories, reverse
 from tapegrad.core.entry import inputs_of, is_released, op_of
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.tape import TAPES
@@ -51,14 +51,14 @@ def test_a_small_gradient_beside_a_large_live_graph_visits_its_own_entries(monke
     y = x * x
     z = y.sum()
     visited = []
-    reach = plain_pass.reach
+    reach = reverse.reach
 
     def counting(*args, **kwargs):
         found, homes = reach(*args, **kwargs)
         visited.append(len(found))
         return found, homes
 
-    monkeypatch.setattr(plain_pass, "reach", counting)
+    monkeypatch.setattr(reverse, "reach", counting)
     tg.tape().sweep()
     sweeps = []
     monkeypatch.setattr(type(tg.tape()), "_sweep", lambda self: sweeps.append(len(self)))

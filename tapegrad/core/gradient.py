@@ -9,7 +9,7 @@ from .box import Box, device_array_types
 from .general_gradient import grad as grad
 from .level import LEVEL
 from .plain_commit import WATCHED_LEAVES, is_plain, leaf_of
-from .plain_pass import Pass
+from .plain_pass import release, walk
 from .protocols import arrays
 from .state import ANOMALY, TRANSFORMING, current_tape
 from .tape import BYTE_SLACK, Tape
@@ -26,15 +26,9 @@ def backward(
 
     Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
     """
-    if type(tensors) is Tensor and tensors._st is None and grad_tensors is None and inputs is None and not create_graph:
-        y, tape = tensors._d, current_tape()
-        if tensors._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape):
-            walk = Pass([(tensors._s, arrays.ones_like(y))], tape)
-            walk.order = sorted(walk.found, reverse=True)
-            if not walk.homes and not (walk.order and walk.order[-1] <= tape.special):
-                finish(walk, bool(retain_graph))
-                return
-    general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+    plain = type(tensors) is Tensor and tensors._st is None and grad_tensors is None and inputs is None and not create_graph
+    if not plain or not backward_plainly(tensors, bool(retain_graph)):
+        general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
 
 
 def is_unwatched(tape: Tape) -> bool:
@@ -50,22 +44,31 @@ def is_unwatched(tape: Tape) -> bool:
     )
 
 
-def finish(walk: Pass, retain: bool) -> None:
-    """Run the pass, release its entries unless they are retained, and commit the gradients."""
-    tape = walk.tape
+def backward_plainly(t: Any, retain: bool) -> bool:
+    """Add the gradient of a tensor of one element to the leaves, and release the entries unless they are retained.
+
+    False where that takes more than a walk down the tape; then nothing has been done.
+    """
+    y, tape = t._d, current_tape()
+    if not (t._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape)):
+        return False
     heavy = tape.bytes > 0 or tape.bytes_limit > BYTE_SLACK
     warnings = arrays.silence()
     try:
-        finals = walk.visit(LARGE if heavy else PLAIN)
-        if not arrays.all_finite(finals.values()):
-            finals = walk.visit(GUARDED)
+        done = walk(t._s, arrays.ones_like(y), tape, LARGE if heavy else PLAIN)
+        if done is not None and not arrays.all_finite(done[0].values()):
+            done = walk(t._s, arrays.ones_like(y), tape, GUARDED)
     finally:
         arrays.unsilence(warnings)
+    if done is None:
+        return False
+    gradients, order = done
     if not retain:
-        walk.release()
+        release(order, tape, {}, True)
     with plain_commit.ACCUMULATING:
-        pairs = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
-        if all([is_plain(getattr(leaf, "_g", None)) for leaf, _ in pairs]):
+        pairs = [(leaf, g) for s, g in gradients.items() if (leaf := leaf_of(s)) is not None]
+        if all([is_plain(leaf) for leaf, _ in pairs]):
             plain_commit.commit(pairs)
         else:
             leaves.accumulate(pairs, False)
+    return True

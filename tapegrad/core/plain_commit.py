@@ -28,27 +28,29 @@ def leaf_of(slot: int) -> Any:
     return leaf if leaf is not None and leaf._s == slot else None
 
 
-def is_plain(old: Any) -> bool:
+def is_plain(leaf: Any) -> bool:
     """Whether a leaf's gradient so far is none, or an array of its own without history."""
+    old = getattr(leaf, "_g", None)
     return old is None or (old._st is None and not old._s)
-
-
-def accumulation(old: Any, g: Any) -> tuple[Any, bool]:
-    """What becomes of a plain `.grad` by .grad += g, and whether g has yet to be added into its memory.
-
-    Whatever can fail has been done then.
-    """
-    if old is None:
-        return private(arrays.ensure_owned(g)), False
-    if not is_sole_owner(old):
-        old._d = old._d.copy(order="K")
-    return (old, True) if old._d.flags.writeable else (private(arrays.silently(operator.add, old._d, g)), False)
 
 
 def commit(pairs: list[tuple[Any, Any]]) -> None:
     """Add gradients to leaves whose `.grad` is plain: to all of them, or to none if memory runs out."""
-    parts = [(leaf, g, *accumulation(getattr(leaf, "_g", None), g)) for leaf, g in pairs]
-    for leaf, g, gradient, in_place in parts:
-        leaf._g = gradient
-        if in_place:
-            arrays.silently(operator.iadd, gradient._d, g)
+    made = [accumulation(getattr(leaf, "_g", None), g) for leaf, g in pairs]
+    for (leaf, g), gradient in zip(pairs, made, strict=True):
+        if gradient is None:
+            arrays.silently(operator.iadd, leaf._g._d, g)
+        else:
+            leaf._g = gradient
+
+
+def accumulation(old: Any, g: Any) -> Any:
+    """What becomes of a plain `.grad` by .grad += g; None if g has yet to be added into its memory.
+
+    Whatever can fail has been done then.
+    """
+    if old is None:
+        return private(arrays.ensure_owned(g))
+    if not is_sole_owner(old):
+        old._d = old._d.copy(order="K")
+    return None if old._d.flags.writeable else private(arrays.silently(operator.add, old._d, g))

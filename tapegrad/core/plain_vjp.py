@@ -61,7 +61,7 @@ class ReplayKind:
         if plain and op.kind == "elementwise" and op.arity == 2 and not op.params:
             made = binary_backward(self, op)
         elif plain and op.kind == "linear" and op.arity == 1 and op.saves_nothing:
-            made = linear_backward(op)
+            made = linear_backward(self, op)
         else:
             made = self.general(self, number)
         self.table[number] = made
@@ -141,16 +141,17 @@ def binary_backward(replay: ReplayKind, op: Op) -> Backward:
     return backward
 
 
-def linear_backward(op: Op) -> Backward:
+def linear_backward(replay: ReplayKind, op: Op, accumulate: Callable[..., None] = add) -> Backward:
     """A linear op of one array, whose transpose reads no value."""
     transpose: Any = op.rules[0]
+    xp = replay.xp
     shape_read = bool(op.saved[0].shapes)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
-        t = transpose(RAW_XP, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
+        t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
         if sa in cot:
-            add(cot, sa, t, mutable_slots)
+            accumulate(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 

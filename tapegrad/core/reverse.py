@@ -23,9 +23,10 @@ from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID, EMPTIED, TABLE
-from .plain_pass import Pass, second_backward
-from .plain_pass import reach as reach
+from .plain_pass import release
 from .protocols import levels
+from .reach import reach as reach
+from .reach import second_backward
 from .record import Box, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
@@ -50,7 +51,7 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     return work, need
 
 
-class BackwardPass(Pass):
+class BackwardPass:
     """One reverse pass, of any order.
 
     Args:
@@ -68,17 +69,19 @@ class BackwardPass(Pass):
         self, roots: list[tuple[int, Any]], inputs: set[int] | None, record: bool, retain: bool,
         required: list[int] | None = None, floor: int = 0, drop_unreferenced: bool = False, runs_inputs: bool = False,
     ) -> None:  # fmt: skip
-        released: list[int] = []
-        super().__init__(roots, current_tape(), floor, None if inputs is None else released)
-        self.inputs, self.record, self.retain = inputs, record, retain
+        self.roots, self.inputs, self.record, self.retain = roots, inputs, record, retain
         self.drop_unreferenced, self.runs_inputs, self.required = drop_unreferenced, runs_inputs, required or []
+        self.tape = current_tape()
+        released: list[int] = []
+        self.found, self.homes = reach([s for s, _ in roots], self.tape, floor, None if inputs is None else released)
+        self.need: set[int] | None = None  # slots that depend on the inputs; None: all
         if inputs is None:
-            self.order = sorted(self.found, reverse=True)
+            self.order = sorted(self.found, reverse=True)  # slots to visit
         else:
             self.order, self.need = leading_to(inputs, self.found)
             if released and (needed := set(self.order).intersection(released)):
                 raise second_backward(self.found[max(needed)])
-        self.keep = {s for s in inputs or () if s > 0}
+        self.keep = {s for s in inputs or () if s > 0}  # inputs that are no leaves
         self.leaf_of: Callable[[int], Any] = leaf_of
         newest = max([self.tape.special, *[t.special for t in self.homes.values()]])
         self.special = newest > 0 and min(self.found, default=newest) <= newest  # there may be links and packed entries
@@ -141,6 +144,45 @@ class BackwardPass(Pass):
             self.release()
         return result
 
+    def seed(self) -> dict[int, Any]:
+        cot: dict[int, Any] = {}
+        for s, g in self.roots:
+            cot[s] = cot[s] + g if s in cot else g
+        return cot
+
+    def visit(self, replay: ReplayKind) -> dict[int, Any]:
+        """Run the rules, and keep the entries: the cotangents that were asked for, by slot."""
+        cot = self.seed()
+        mutable_slots: set[int] = set()
+        found, table, need, keep = self.found, replay.table, self.need, self.keep
+        got: dict[int, Any] = {}
+        tape = self.tape
+        record = replay.record
+        for s in self.order:
+            g = cot.pop(s, None)
+            if g is None:
+                continue
+            if keep and s in keep:
+                got[s] = g
+                mutable_slots.discard(s)
+            e = found[s]
+            number = e[NUMBER]
+            if record:
+                tape.current_forward_entry = e
+            try:
+                backward = table[number]
+            except KeyError:
+                backward = replay.backward_of(number)
+            backward(e, s, g, cot, need, mutable_slots)
+        return self.finals(cot, got)
+
+    def release(self) -> None:
+        """Let go of the entries that the pass visits."""
+        trunk = self.inputs is None and len(self.roots) == 1
+        self.need, self.roots = None, []  # they refer to slots, as entries do
+        self.found.clear()
+        release(self.order, self.tape, self.homes, trunk, self.drop_unreferenced)
+
     def _check_used(self, reached: Any) -> None:
         for i, s in enumerate(self.required):
             if s not in reached and s not in self.zeros:
@@ -174,7 +216,7 @@ class BackwardPass(Pass):
 
     def finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
         if self.inputs is None:
-            return super().finals(cot, got)
+            return {s: g for s, g in cot.items() if s < 0}
         for s in self.inputs:
             if s in cot:
                 got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]

@@ -16,19 +16,16 @@ from ..dtypes import HALF, is_inexact
 from . import record as recorder
 from .entry import OUTPUT, output_entry
 from .op import BY_ID, GENERAL, GENERAL_HALF, PACKED, SCALAR, Op
-from .plain_vjp import RAW_XP as RAW_XP
-from .plain_vjp import TENSOR_XP as TENSOR_XP
-from .plain_vjp import Backward as Backward
-from .plain_vjp import Like as Like
-from .plain_vjp import ReplayKind as ReplayKind
-from .plain_vjp import add as add
-from .protocols import arrays as arrays
-from .protocols import levels
+from .plain_vjp import RAW_XP, TENSOR_XP, Backward, Like, ReplayKind, add, linear_backward
+from .protocols import arrays, levels
 from .record import Box, box, fixed
 from .refcount import REFS_TEMPORARY, getrefcount
 from .saved import unpacked
 from .state import current_tape
 from .tape import next_slot
+
+__all__ = ["RAW_XP", "TENSOR_XP", "Backward", "Like", "ReplayKind", "add", "arrays"]  # others import them from here, too
+WITHHELD = 0  # a slot of nothing, that gets None where a rule has no cotangent for an argument that is tracked
 
 
 def zero_cotangent(g: Any) -> Any:
@@ -137,7 +134,7 @@ def unlinked_backward(replay: ReplayKind, op: Op, number: int) -> Backward:
     if op.kind == "elementwise" and not op.params and not replay.lifted:
         return backward_unary(replay, op) if op.arity == 1 else backward_binary_recorded(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
-        return backward_linear_recorded(replay, op)
+        return linear_backward(replay, op, add_recorded)
     return backward_plain(replay, op)
 
 
@@ -157,10 +154,7 @@ def backward_unary(replay: ReplayKind, op: Op) -> Backward:
     multiply = replay.multiply
 
     def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        accumulate(cot, e[1], g * d, mutable_slots)
-
-    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        accumulate(cot, e[1], zero_cotangent(g), mutable_slots)
+        accumulate(cot, e[1], g * d if d else zero_cotangent(g), mutable_slots)
 
     def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         x = e[5]
@@ -171,23 +165,15 @@ def backward_unary(replay: ReplayKind, op: Op) -> Backward:
         p = cot.get(sa)
         cot[sa] = t if p is None else p + t
 
-    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        assert multiply is not None
-        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), mutable_slots)
-
     def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        t = g * d(xp, e[7], e[5])
         sa = e[1]
+        t = g * d(xp, e[7], e[5]) if multiply is None else multiply(g, d(xp, e[7], e[5]))
         if sa in cot:
             add(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 
-    if not callable(d):
-        return constant if d else step
-    if replay.record:
-        return recorded
-    return raw if multiply is None else raw_multiplied
+    return constant if not callable(d) else recorded if replay.record else raw
 
 
 def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
@@ -239,21 +225,6 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     return backward
 
 
-def backward_linear_recorded(replay: ReplayKind, op: Op) -> Backward:
-    """A linear op of one array, whose transpose reads no value."""
-    transpose: Any = op.rules[0]
-    xp = replay.xp
-    shape_read = bool(op.saved[0].shapes)
-
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        sa = e[1]
-        t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
-        p = cot.get(sa)
-        cot[sa] = t if p is None else p + t
-
-    return backward
-
-
 def backward_plain(replay: ReplayKind, op: Op) -> Backward:
     """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
     record = replay.record
@@ -280,10 +251,14 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
                     accumulate(cot, sa, t, mutable_slots)
                 else:
                     cot[sa] = t
+            else:
+                cot[WITHHELD] = None
         if sb and (need is None or sb in need):
             t = terms[1](g, ans, args, params, ys)
             if t is not None:
                 accumulate(cot, sb, t, mutable_slots)
+            else:
+                cot[WITHHELD] = None
 
     return backward
 
@@ -333,6 +308,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
                 continue
             t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
             if t is None:
+                cot[WITHHELD] = None
                 continue
             if together and t.shape != shapes[i]:
                 t = replay.xp.sum_to(t, shapes[i])

@@ -179,7 +179,7 @@ def without_dead(t: Array, g: Array) -> Array:
 
 def owns(x: Array) -> bool:
     """Whether the array owns writable memory of its own."""
-    return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
+    return type(x) is np.ndarray and (flags := x.flags).owndata and flags.writeable
 
 
 def fits(d: Array, g: Array) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE, Op
-from ..core.vjp import RAW_XP, add, arrays
+from ..core.vjp import RAW_XP, WITHHELD, add, arrays
 from ..kernels.curve import LAST, REST, Two, _across, _chained, _sigmoid, _sin, _squares, _tanh
 from . import batching, elementwise  # noqa: F401 (the closed forms below read its records)
 from .define import define
@@ -114,7 +114,9 @@ def _closed(name: str, two: Two, third: Third) -> None:
                 more *= gs[-1]
                 t += more
             add(cot, sx, t, mutable_slots)
-        if st and gs is not None and (need is None or st in need):
+        if st and gs is None:
+            cot[WITHHELD] = None
+        elif st and (need is None or st in need):
             t = _by_stack_raw(gs, d1, d2, np.broadcast_to(stack, gs.shape))
             add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), mutable_slots)
 

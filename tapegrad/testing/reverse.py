@@ -345,7 +345,7 @@ def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None
         got: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, {xs[i]._s}, set())
-        if set(got) - {xs[i]._s} or set(ran) - {i}:
+        if set(got) - {xs[i]._s, rules.WITHHELD} or set(ran) - {i}:
             others = sorted(set(ran) - {i} | {j for j in indices if j != i and xs[j]._s in got})
             raise Broken(f"asked for argument {i} alone", f"rules of {others} ran", "no other")
 

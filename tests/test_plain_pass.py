@@ -1,0 +1,193 @@
+"""`backward()` that walks down the tape and the general pass: the same gradients, errors and remains on the tape."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.core import general_gradient, gradient, plain_pass
+from tapegrad.core.entry import inputs_of, is_released
+
+
+def leaf(*values, dtype=tg.float32):
+    return tg.tensor(values, dtype=dtype, requires_grad=True)
+
+
+def relu_chain(a, b):
+    x = a
+    for _ in range(3):
+        x = (x * b).relu() + a
+    return x.sum()
+
+
+def shared(a, b):
+    t = (a * a).exp()
+    return ((t + b) * (t - b) / (b * b + 1.0)).mean()
+
+
+def products(a, b):
+    w = a.unsqueeze(0) * b.unsqueeze(1)
+    return (w @ w.T @ w).tanh().pow(2).sum()
+
+
+def outputs(a, b):
+    x, y, z = (a * b).unbind()
+    return x * y + z.sin() * x
+
+
+def living(a, b):
+    h = a * b
+    k = h.exp()
+    return (k * h).sum(), h, k
+
+
+def saves_nothing(a, b):
+    h = a + b
+    return (h + a).sum(), h
+
+
+def zero_at_root(a, b):
+    return tg.where(a > 100.0, (a - a).sqrt(), b).sum()
+
+
+def infinite(a, b):
+    return ((a - a).sqrt() * b).sum()
+
+
+def indexed(a, b):
+    return (a[1:] * b[[0, 0]]).sum() + a[0] ** 2
+
+
+def of_one_element(a, b):
+    return (a * b).sum(0, keepdim=True)
+
+
+PROGRAMS = [
+    relu_chain, shared, products, outputs, living, saves_nothing, zero_at_root, infinite, indexed, of_one_element,
+]  # fmt: skip
+
+
+def remains(tape, start):
+    """What is left of the entries since `start`: whether released, and the places of what they read."""
+    places = {s: i for i, s in enumerate(s for s in tape if s > start)}
+    return [
+        (is_released(e), sorted({places.get(i, i if i < 0 else None) for i in inputs_of(e) if i}, key=str))
+        for s, e in tape.items() if s > start
+    ]  # fmt: skip
+
+
+def run(backward, program, a, b):
+    tape = tg.tape()
+    tape.clear()
+    a.grad, b.grad = tg.ones_like(a), None
+    start = (a * 1.0)._s
+    result = program(a, b)
+    y = result[0] if type(result) is tuple else result
+    backward(y)
+    grads = [None if t.grad is None else t.grad.numpy().copy() for t in (a, b)]
+    return grads, remains(tape, start), [t.grad_fn.name() for t in (result if type(result) is tuple else [result])]
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_the_walk_and_the_general_pass_agree(program, dtype, monkeypatch):
+    a, b = leaf(0.5, -1.25, 2.0, dtype=dtype), leaf(1.5, 0.75, -0.5, dtype=dtype)
+    walked, walk = [], plain_pass.walk
+
+    def spy(*args):
+        done = walk(*args)
+        walked.append(done is not None)
+        return done
+
+    monkeypatch.setattr(gradient, "walk", spy)
+    ours = run(lambda y: y.backward(), program, a, b)
+    assert walked and all(walked)
+    general = run(general_gradient.backward, program, a, b)
+    for g, h in zip(ours[0], general[0], strict=True):
+        assert (g is None and h is None) or (g.dtype == h.dtype and g.tobytes() == h.tobytes())
+    assert ours[1:] == general[1:]
+
+
+def test_a_pass_that_finds_released_entries_adds_nothing():
+    a, b = leaf(2.0), leaf(3.0)
+    h = a * b
+    h.sum().backward()
+    a.grad = b.grad = None
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        (h * b + b).sum().backward()
+    assert a.grad is None and b.grad is None
+
+
+def test_a_root_far_below_the_newest_entries_is_searched_once(monkeypatch):
+    """Each rule runs once: the walk goes on from what is pending when it meets many entries of another graph."""
+    a = leaf(2.0)
+    old = a * a
+    others = [(a * float(i)) for i in range(1000)]
+    y = (old * old).sum()
+    calls, visit = [], plain_pass.visit
+
+    def spy(entries, cot, order, *rest):
+        far = visit(entries, cot, order, *rest)
+        calls.append(len(order))
+        return far
+
+    monkeypatch.setattr(plain_pass, "visit", spy)
+    y.backward()
+    assert calls == [2, 3] and a.grad.tolist() == [32.0] and len(others) == 1000
+
+
+def test_entries_of_another_thread_are_visited_by_the_general_pass():
+    a, made = leaf(2.0), []
+    worker = threading.Thread(target=lambda: made.append(a * a))
+    worker.start()
+    worker.join()
+    (made[0] * a).sum().backward()
+    assert a.grad.tolist() == [12.0]
+
+
+def test_saved_tensors_are_unpacked_once():
+    a, unpacked = leaf(3.0), []
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: unpacked.append(1) or t):
+        h = a * a
+    (h * 2.0).exp().log().sum().backward()
+    assert a.grad.tolist() == [12.0] and len(unpacked) == 2
+
+
+def test_a_rule_without_a_cotangent_leaves_its_argument_to_the_general_pass():
+    """What the argument depends on is released all the same."""
+
+    def rule(xp, g, ans, x, y):
+        return g * y
+
+    from tapegrad.core.factories import make
+    from tapegrad.core.op import TABLE, Op
+
+    op = Op("half_blind", "general", np.multiply, (rule, lambda xp, g, ans, x, y: None), saves="y")
+    try:
+        make(op)
+    finally:
+        del TABLE["half_blind"]
+    a, b = leaf(3.0), leaf(2.0)
+    h = b * b
+    op.call(a, h).sum().backward()
+    assert a.grad.tolist() == [4.0] and b.grad is None
+    with pytest.raises(RuntimeError, match="second time"):
+        h.sum().backward()
+
+
+def test_a_failed_rule_leaves_gradients_and_tape_alone(monkeypatch):
+    a = leaf(1.0)
+    y = (a * a).sum()
+    before = len(tg.tape())
+
+    def failing(*args):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plain_pass, "visit", failing)
+        with pytest.raises(MemoryError):
+            y.backward()
+    assert a.grad is None and len(tg.tape()) == before
+    y.backward()
+    assert a.grad.tolist() == [2.0]
