@@ -99,12 +99,23 @@ def add(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None
             mutable_slots.add(slot)
 
 
+def operand_given_by(rule: Any) -> int:
+    """Where an entry has the operand that a local derivative gives as it is, as that of a product does; 0: nowhere."""
+    x, y = object(), object()
+    try:
+        d = rule(None, None, x, y)
+    except Exception:  # it computes
+        return 0
+    return 5 if d is x else 6 if d is y else 0
+
+
 def binary_backward(replay: ReplayKind, op: Op) -> Backward:
     """An elementwise op of two arrays: the cotangent times each local derivative."""
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
     rule0, rule1 = callable(d0), callable(d1)
     xp, multiply = replay.xp, replay.multiply
+    factor0, factor1 = (0, 0) if replay.strong_zero else (operand_given_by(d0), operand_given_by(d1))
     unbroadcast, zeros = arrays.unbroadcast, arrays.zeros
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
@@ -112,7 +123,9 @@ def binary_backward(replay: ReplayKind, op: Op) -> Backward:
         sb = e[2]
         ys = e[10]
         if sa and (need is None or sa in need):
-            if not rule0:
+            if factor0:
+                t = g * e[factor0]
+            elif not rule0:
                 t = g if d0 == 1 else g * d0 if d0 else zeros(g.shape, g.dtype)
             elif multiply is not None:
                 t = multiply(g, d0(xp, e[7], e[5], e[6]))
@@ -120,12 +133,16 @@ def binary_backward(replay: ReplayKind, op: Op) -> Backward:
                 t = g * d0(xp, e[7], e[5], e[6])
             if ys is not None and t.shape != e[9]:
                 t = unbroadcast(t, e[9])
-            if sa in cot:
-                add(cot, sa, t, mutable_slots)
-            else:
+            if sa not in cot:
                 cot[sa] = t
+            elif sa in mutable_slots:
+                cot[sa] += t
+            else:
+                add(cot, sa, t, mutable_slots)
         if sb and (need is None or sb in need):
-            if not rule1:
+            if factor1:
+                t = g * e[factor1]
+            elif not rule1:
                 t = g if d1 == 1 else g * d1 if d1 else zeros(g.shape, g.dtype)
             elif multiply is not None:
                 t = multiply(g, d1(xp, e[7], e[5], e[6]))
@@ -133,10 +150,12 @@ def binary_backward(replay: ReplayKind, op: Op) -> Backward:
                 t = g * d1(xp, e[7], e[5], e[6])
             if ys is not None and t.shape != ys:
                 t = unbroadcast(t, ys)
-            if sb in cot:
-                add(cot, sb, t, mutable_slots)
-            else:
+            if sb not in cot:
                 cot[sb] = t
+            elif sb in mutable_slots:
+                cot[sb] += t
+            else:
+                add(cot, sb, t, mutable_slots)
 
     return backward
 

@@ -370,6 +370,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
         return rules.ReplayKind(rules.make_backward).backward_of(number)
     finally:
         op.rules = own
+        ran.clear()  # what gives an operand as it is was found by calling it
 
 
 @law
