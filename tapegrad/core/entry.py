@@ -22,7 +22,7 @@ in functions that run once an entry in a reverse pass (`vjp.Backward` and what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from .. import dialect
@@ -206,7 +206,7 @@ def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -
     return (number, *entry[1:5], *saved, answer, *entry[8:13])
 
 
-def stub(entry: Entry, slots: Sequence[int] | None) -> Entry:
+def stub(entry: Entry, slots: Collection[int] | None) -> Entry:
     """What remains of an entry that is released: among other things the slots that it led to (None: not known)."""
     code, at = entry[2:4] if type(entry[1]) is tuple else entry[3:5]
     rest = () if dialect.current.node is None and type(BY_ID[entry[0]].display) is str else (grad_fn_name(entry),)

@@ -8,7 +8,7 @@ from . import general_gradient, leaves, plain_commit
 from .box import Box, device_array_types
 from .general_gradient import grad as grad
 from .level import LEVEL
-from .plain_commit import WATCHED_LEAVES, is_plain, leaf_of
+from .plain_commit import WATCHED_LEAVES, leaf_of
 from .plain_pass import release, walk
 from .protocols import arrays
 from .state import ANOMALY, TRANSFORMING, current_tape
@@ -66,9 +66,6 @@ def backward_plainly(t: Any, retain: bool) -> bool:
     if not retain:
         release(order, tape, {}, True)
     with plain_commit.ACCUMULATING:
-        pairs = [(leaf, g) for s, g in gradients.items() if (leaf := leaf_of(s)) is not None]
-        if all([is_plain(leaf) for leaf, _ in pairs]):
-            plain_commit.commit(pairs)
-        else:
-            leaves.accumulate(pairs, False)
+        if not plain_commit.commit(gradients):
+            leaves.accumulate([(leaf, g) for s, g in gradients.items() if (leaf := leaf_of(s)) is not None], False)
     return True

@@ -28,20 +28,29 @@ def leaf_of(slot: int) -> Any:
     return leaf if leaf is not None and leaf._s == slot else None
 
 
-def is_plain(leaf: Any) -> bool:
-    """Whether a leaf's gradient so far is none, or an array of its own without history."""
-    old = getattr(leaf, "_g", None)
-    return old is None or (old._st is None and not old._s)
+def commit(gradients: dict[int, Any]) -> bool:
+    """Add gradients, by slot, to the `.grad` of their leaves: to all of them, or to none if memory runs out.
 
-
-def commit(pairs: list[tuple[Any, Any]]) -> None:
-    """Add gradients to leaves whose `.grad` is plain: to all of them, or to none if memory runs out."""
-    made = [accumulation(getattr(leaf, "_g", None), g) for leaf, g in pairs]
-    for (leaf, g), gradient in zip(pairs, made, strict=True):
+    False, and nothing done, where a `.grad` has a history or shares memory.
+    """
+    parts = []
+    for s, g in gradients.items():
+        leaf = leaf_of(s)
+        if leaf is None:
+            continue
+        old = getattr(leaf, "_g", None)
+        if old is None:
+            parts.append((leaf, g, private(arrays.ensure_owned(g))))
+        elif old._st is not None or old._s:
+            return False
+        else:
+            parts.append((leaf, g, accumulation(old, g)))
+    for leaf, g, gradient in parts:
         if gradient is None:
             arrays.silently(operator.iadd, leaf._g._d, g)
         else:
             leaf._g = gradient
+    return True
 
 
 def accumulation(old: Any, g: Any) -> Any:
@@ -49,8 +58,6 @@ def accumulation(old: Any, g: Any) -> Any:
 
     Whatever can fail has been done then.
     """
-    if old is None:
-        return private(arrays.ensure_owned(g))
     if not is_sole_owner(old):
         old._d = old._d.copy(order="K")
     return None if old._d.flags.writeable else private(arrays.silently(operator.add, old._d, g))

@@ -80,7 +80,7 @@ def release(order: list[int], tape: Tape, homes: Mapping[int, Tape], trunk: bool
     What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which
     all paths from a single root lead, it refers to the leaves below and to what stays anyway: the loss is often alive.
     """
-    ends: list[int] = []  # of the oldest stub of the trunk
+    ends: set[int] = set()  # of the oldest stub of the trunk
     pop, get = tape.pop, tape.get
     for s in order:
         if homes:
@@ -91,22 +91,22 @@ def release(order: list[int], tape: Tape, homes: Mapping[int, Tape], trunk: bool
         else:
             e = get(s)
             if not drop_unreferenced:
-                ends.append(s)
+                ends.add(s)
                 if e is not None and e[NUMBER] >= 0 and not BY_ID[e[NUMBER]].saves_nothing:
-                    ends = [] if trunk else ends
+                    ends = set() if trunk else ends
                     (home if homes else tape)[s] = stub(e, ends if trunk else inputs_of(e))
         if e is None:
             continue
         a, b = e[FIRST], e[SECOND]
         if type(a) is int:
             if a < 0:
-                ends.append(a)
+                ends.add(a)
             elif trunk and a != b and a and b > 0:
                 trunk = False
             if b < 0:
-                ends.append(b)
+                ends.add(b)
         elif a:
             trunk = trunk and len({i for i in a if i > 0}) < 2
-            ends.extend([i for i in a if i < 0])
+            ends.update([i for i in a if i < 0])
         a = b = e = None  # they count as references
     tape.sweep_after_backward()

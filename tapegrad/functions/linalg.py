@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core import record
 from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.tape import next_slot
@@ -39,6 +40,11 @@ def _product(input: Any, other: Any) -> Any:
     """`input @ other`."""
     if casting.OPEN:
         input, other = casting.lowered(input, other)
+    kinds = record.Tensor, record.Parameter
+    if type(input) in kinds and type(other) in kinds and input._st is None and other._st is None:
+        x, y = input._d, other._d
+        if x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.shape[1] == y.shape[0]:
+            return _matmul(input, other)
     x, y = operand(input, True), operand(other, True)
     if x is NotImplemented or y is NotImplemented:
         return refused("matmul", (input, other), True)

@@ -6,10 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from .numpy import ordered
+from .numpy import SILENT, cannot_warn, ordered, quietly
 
 
+@cannot_warn
 def _matmul_forward(x: Any, y: Any) -> Any:
+    if x.ndim == 2 == y.ndim and x.shape[1] != 1 and x.flags.forc and y.flags.forc:
+        try:
+            return SILENT.run(x.dot, y)  # matmul's product, half a microsecond sooner; of other strides it is another
+        except RuntimeError:  # somebody is in that context
+            pass
+    return quietly(_product, x, y)
+
+
+def _product(x: Any, y: Any) -> Any:
     if x.shape[-1] == 1 and x.size * y.size:
         return np.multiply(x, y, order="C")  # an outer product: BLAS takes four times as long over it
     if x.ndim > 2 == y.ndim and x.flags.c_contiguous and x.size:

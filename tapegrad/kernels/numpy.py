@@ -123,7 +123,7 @@ def all_finite(xs: Iterable[Array]) -> bool:
     total = 0.0
     for x in xs:
         if type(x) is np.ndarray and x.dtype.kind == "f":
-            flat = x if x.ndim == 1 else x.reshape(-1)
+            flat = x if x.ndim == 1 else x.ravel(order="K")
             total = total + flat.dot(flat)
         elif not finite(x):
             return False

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from .. import errors
+from ..core import vjp as rules
+from ..core.op import TABLE
 from ..kernels.linalg import _cdist, _linear_forward, _matmul_forward
 from . import batching
 from .define import define
 from .samples import linalg as samples
+
+
+def _matmul_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+    """The rules below for real matrices on NumPy's arrays, which need not be conjugated nor summed to a shape."""
+    if e[8].kind != "f" or len(e[9]) != 2 or len(e[10]) != 2:
+        _matmul_by_rules()(e, s, g, cot, need, mutable_slots)
+        return
+    sa, sb = e[1], e[2]
+    if sa and (need is None or sa in need):
+        rules.add(cot, sa, _matmul_forward(g, e[6].T), mutable_slots)
+    if sb and (need is None or sb in need):
+        rules.add(cot, sb, _matmul_forward(e[5].T, g), mutable_slots)
+
+
+@functools.cache
+def _matmul_by_rules() -> rules.Backward:
+    return rules.backward_plain(rules.PLAIN, TABLE["matmul"])
+
 
 _matmul = define(
     "matmul",
@@ -22,6 +43,7 @@ _matmul = define(
     jax="linalg.matmul",
     saves=("y", "x"),
     arity=2,
+    raw_backward=_matmul_backward,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
     samples=samples.MATMUL,
