@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import again, record_out, record_output, record_outputs, silent, slow
+from .record import again, kept_of, record_out, record_output, record_outputs, silent, slow
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -141,12 +140,6 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     return call
 
 
-def kept_if(op: Op, tracked: tuple[bool, ...]) -> list[bool]:
-    """Whether an entry keeps each argument and the result, if those arguments are tracked."""
-    reads = [reads for reads, needed in zip(op.saved, tracked, strict=True) if needed]
-    return [any([i in r.arguments for r in reads]) for i in range(len(tracked))] + [any([r.answer for r in reads])]
-
-
 def three_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path.
 
@@ -155,7 +148,6 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     chooses = op.rules[0] is None
     run, forward = silent(op)
     number = op.id + GENERAL
-    kept = {tracked: kept_if(op, tracked) for tracked in itertools.product((False, True), repeat=3)}
     differentiable = op.kind != "constant"
     wide = op.wide
 
@@ -191,7 +183,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
                 at = f.f_lasti
                 if MARK in f.f_globals:
                     code, at = user_frame(f, tape)
-                keep_x, keep_y, keep_z, keep_ans = kept[slots[0] != 0, slots[1] != 0, slots[2] != 0]
+                (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
                 saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
                 shapes = (x.shape, y.shape, z.shape)
                 res._s = s = next_slot()
@@ -208,12 +200,15 @@ def three_arrays(op: Op) -> Callable[..., Any]:
 
 
 def plain_arrays(xs: Any) -> list[Any] | None:
-    """The arrays of private tensors of one dtype of the fast path; None if there is anything else, or nothing."""
+    """The arrays of private tensors of one dtype of the fast path, and floats after the first; None if there is else."""
     arrays, dt = [], xs[0]._d.dtype if xs and isinstance(xs[0], Box) else None
     for t in xs:
-        if (type(t) is not Tensor and type(t) is not Parameter) or t._st is not None or t._d.dtype is not dt:
+        if type(t) is float:
+            arrays.append(t)
+        elif (type(t) is not Tensor and type(t) is not Parameter) or t._st is not None or t._d.dtype is not dt:
             return None
-        arrays.append(t._d)
+        else:
+            arrays.append(t._d)
     return arrays if dt is not None and (dt is F32 or dt is F64) else None
 
 
@@ -233,7 +228,7 @@ def many_arrays(op: Op) -> Callable[..., Any]:
             r = run(forward, *arrays, *params) if n > 0 else run(forward, arrays, *params)
         except (ValueError, RuntimeError):  # the slow path has the text
             return slow(op, tuple(xs), params)
-        slots = tuple([t._s for t in xs])
+        slots = tuple([t._s if type(t) is not float else 0 for t in xs])
         tape = recording() if differentiable and any(slots) else None
         return record(op, None, xs, arrays, slots, r, params, tape, None)
 

@@ -5,6 +5,7 @@ The other rooms find here what they need to make and record tensors; `plain_reco
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -256,22 +257,21 @@ def count(tape: Any, slot: int, nbytes: int) -> None:
         tape.due(slot)
 
 
+@functools.lru_cache(1 << 10)
+def kept_of(op: Op, tracked: tuple[bool, ...]) -> tuple[list[bool], bool]:
+    """Which arguments an entry keeps, and whether the result, if those are tracked: what the rules of these read."""
+    used = op.saved[:1] if op.arity < 0 else [reads for reads, needed in zip(op.saved, tracked, strict=False) if needed]
+    every = op.arity < 0 and bool(used[0].arguments)
+    kept = [every or any([i in reads.arguments for reads in used]) for i in range(len(tracked))]
+    return kept, any([reads.answer for reads in used])
+
+
 def saved(op: Op, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     """What the tape keeps of each argument: those that the rule of a tracked argument reads."""
-    read: set[int] = set()
-    keep_ans = False
-    if op.arity < 0:
-        indices, keep_ans, _, _ = op.saved[0]
-        if indices:
-            read = set(range(len(slots)))
-    else:
-        for slot, (indices, ans, _, _) in zip(slots, op.saved, strict=False):
-            if slot:
-                read |= indices
-                keep_ans |= ans
+    keeps, keep_ans = kept_of(op, tuple([s != 0 for s in slots]))
     kept: list[Any] = []
-    for i, (t, a) in enumerate(zip(tensors, arrays, strict=True)):
-        if i not in read:
+    for t, a, keep in zip(tensors, arrays, keeps, strict=True):
+        if not keep:
             kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
         elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
             kept.append(t._st.saved_array(t))
@@ -290,20 +290,21 @@ def record_outputs(
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)
     place = user_frame(getframe(2), tape)
-    kept = tuple([t._d for t in out])
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
-    metas = tuple([(r.shape, r.dtype) for r in kept])
-    number, dtype = (op.id + GENERAL, kept[0].dtype) if half is None else (op.id + GENERAL_HALF, half)
-    answers = tuple([r if i in op.saved_outputs else None for i, r in enumerate(kept)]) if keep_ans else None
+    metas = tuple([(t._d.shape, t._d.dtype) for t in out])
+    number, dtype = (op.id + GENERAL, metas[0][1]) if half is None else (op.id + GENERAL_HALF, half)
+    answers = tuple([t._d if i in op.saved_outputs else None for i, t in enumerate(out)]) if keep_ans else None
     tape[s] = general_entry(number, slots, place, arguments, answers, dtype, shapes, params, metas)
-    for i, t in enumerate(out[: op.differentiable]):
-        if is_inexact(t._d.dtype):
+    nbytes = 0
+    for i, t in enumerate(out):
+        nbytes += t._d.nbytes
+        if i < op.differentiable and is_inexact(t._d.dtype):
             t._s = j = next_slot()
             tape[j] = output_entry(s, place, i)
             if slot_hooks is not None:
                 t._st = TensorState(slot_hooks)
-    count(tape, s, sum(r.nbytes for r in kept))
+    count(tape, s, nbytes)
     return out
 
 

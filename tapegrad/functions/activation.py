@@ -38,7 +38,7 @@ def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, 
 
 def relu(input: Any, inplace: bool = False) -> Any:
     """max(input, 0); its derivative at 0 is 0."""
-    return applied("relu", elementwise_records.relu, input, inplace)
+    return applied("relu", elementwise_records.relu, input, True) if inplace else elementwise_records.relu(input)
 
 
 def _leaky_relu(x: Any, negative_slope: float) -> Any:
@@ -47,7 +47,7 @@ def _leaky_relu(x: Any, negative_slope: float) -> Any:
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """input where positive, else negative_slope * input."""
-    return applied("leaky_relu", _leaky_relu, input, inplace, negative_slope)
+    return applied("leaky_relu", _leaky_relu, input, True, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 @with_grad_fn_name("ThresholdBackward0", linked=True)

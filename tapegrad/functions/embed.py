@@ -14,7 +14,7 @@ from .. import errors
 from ..core.op import TABLE
 from ..core.vjp import fixed_like
 from ..core.warning import warn
-from ..kernels.index import all_below
+from ..kernels.numpy import all_below
 from ..kernels.shape import shape_of
 from ..modes import no_grad
 from ..programs.tracing import examined, leaving

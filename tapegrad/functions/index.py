@@ -20,8 +20,9 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_inexact
 from ..kernels import devices
-from ..kernels.index import INT64, Index, all_below
-from ..kernels.reduce import starts_along
+from ..kernels.index import INT64, Index
+from ..kernels.numpy import all_below
+from ..kernels.reduce import places_along, starts_along
 from ..kernels.shape import dim_of, shape_of
 from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
@@ -376,8 +377,9 @@ def _flat_index_along(name: str, shape: tuple[int, ...], d: int, i: Any, kind: t
     n = shape[d]
     if isinstance(i, Box) or not all_below(i, n):
         i = lookup.from_zero(_in_range(name, i, n, d, kind), n)
-    starts = starts_along(i.shape, shape, d)
-    return FlatIndex(i * math.prod(shape[d + 1 :]) + (fixed_like(np.asarray(starts), i) if isinstance(i, Box) else starts))
+    if not isinstance(i, Box):
+        return FlatIndex(places_along(i, shape, d))
+    return FlatIndex(i * math.prod(shape[d + 1 :]) + fixed_like(np.asarray(starts_along(i.shape, shape, d)), i))
 
 
 @numpy_names

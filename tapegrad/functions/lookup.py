@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
-from ..kernels.index import all_below
+from ..kernels.numpy import all_below
 from ..levels.level import LevelState
 from ..levels.vmap import SampleArray
 from ..programs.tracing import leaving, same, unless_traced

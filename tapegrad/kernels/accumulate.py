@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dtypes import HALF
 from .chunks import Array
-from .numpy import finite, quiet
+from .numpy import all_below, finite, quiet
 
 __all__ = ["add_at_flat", "add_at_rows"]
 
@@ -38,18 +38,18 @@ def add_at_flat(n: int, flat_index: Array, values: Array) -> Array:
 def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     """The (n, k) array whose row i is the sum of the `rows` (m, k) with `index` (m,) i, each in [0, n).
 
-    Many elements are a product of SciPy's with a sparse matrix of ones, where it is installed: C code that adds in
-    index order and in the dtype.  Otherwise distinct indices are a plain assignment; few elements or narrow rows go
-    through `np.add.at`; else the repeats are added in layers.  The order of the additions depends on the shapes and
-    indices only.
+    Few are a product with a matrix of zeros and ones.  Many elements are a product of SciPy's with a sparse matrix of
+    ones, where it is installed: C code that adds in index order and in the dtype.  Otherwise distinct indices are a
+    plain assignment; few elements or narrow rows go through `np.add.at`; else the repeats are added in layers.  The
+    order of the additions depends on the shapes and indices only.
     """
-    if index.size and not 0 <= index.min() <= index.max() < n:
+    if not all_below(index, n):
         raise IndexError(f"index out of range for {n} rows")
+    if (total := product_at_rows(n, index, rows)) is not None:
+        return total
     if rows.dtype in HALF:
         return add_at_rows(n, index, rows.astype(np.float32)).astype(rows.dtype)
     index = index.astype(np.intp, copy=False)
-    if (total := product_at_rows(n, index, rows)) is not None:
-        return total
     if rows.size >= _SPARSE_ELEMENTS and (sparse := _csc_array()) is not None:
         ones = np.ones(len(index), rows.dtype)
         return np.asarray(sparse((ones, index, np.arange(len(index) + 1)), shape=(n, len(index))) @ rows)

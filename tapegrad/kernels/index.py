@@ -10,12 +10,11 @@ import numpy as np
 from ..core.op import FlatIndex
 from ..dtypes import HALF
 from . import accumulate
+from .numpy import all_below
 
 Index = tuple[Any, ...]
 ALL = slice(None)
 INT64 = np.dtype(np.int64)
-UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
-max_reduce: Any = np.maximum.reduce  # its stub has no overload for arrays of unknown dtype
 MANY = 1 << 15  # elements from which on adding rows is worth a sparse product
 FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
 FEW_ROWS = 64  # the same, of elements in rows
@@ -33,11 +32,6 @@ def _index(x: Any, index: Any) -> Any:
     if type(last) is np.ndarray and last.dtype == INT64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
         return x.take(last, len(index) - 1)
     return np.asarray(x[index], order="C")  # an advanced index may leave other strides
-
-
-def all_below(index: Any, n: int) -> bool:
-    """Whether all integers of an array are in [0, n), in one pass: taken without their sign, negative ones are large."""
-    return not index.size or bool(max_reduce(index.view(UNSIGNED[index.itemsize]), axis=None) < n)
 
 
 def _is_basic(index: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from contextvars import Context
@@ -105,6 +106,15 @@ def copied(x: Array, dtype: Any = None) -> Array:
     return x.astype(dtype or x.dtype, order="C" if 0 in x.strides else "K")
 
 
+def all_below(index: Array, n: int) -> bool:
+    """Whether all integers of an array are in [0, n), in one pass: taken without their sign, negative ones are large."""
+    return not index.size or bool(_max_reduce(index.view(_UNSIGNED[index.itemsize]), axis=None) < n)
+
+
+_max_reduce: Any = np.maximum.reduce
+_UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
     if type(x) in record.device_array_types:
@@ -143,6 +153,21 @@ def ones_like(x: Array) -> Array:
 _ONE: dict[Any, Array] = {}
 
 
+def line_of_ones(n: int, dtype: np.dtype[Any]) -> Array:
+    """Ones in a row, not to be written into; short rows are kept."""
+    return _kept_ones(n, dtype) if n <= LONGEST_KEPT else np.ones(n, dtype)
+
+
+LONGEST_KEPT = 1 << 12
+
+
+@functools.lru_cache(64)
+def _kept_ones(n: int, dtype: np.dtype[Any]) -> Array:
+    ones = np.ones(n, dtype)
+    ones.flags.writeable = False
+    return ones
+
+
 MANY = 1 << 10  # elements from which a product is quicker than a reduction
 
 
@@ -152,7 +177,8 @@ def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
     if g.shape[lead:] == shape:
         if g.size > MANY and shape and g.dtype.char in "fd" and g.flags.c_contiguous:
             rows = g.reshape(-1, math.prod(shape))
-            return (np.ones(len(rows), g.dtype) @ rows).reshape(shape)  # as exact as adding row by row, a third of the time
+            ones = line_of_ones(len(rows), g.dtype)
+            return ones.dot(rows).reshape(shape)  # as exact as adding row by row, in a third of the time
         return wide_sum(g, 0 if lead == 1 else tuple(range(lead)), False)
     axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)
     g = wide_sum(g, axes, True)

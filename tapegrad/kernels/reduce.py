@@ -253,6 +253,8 @@ def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int)
         if d != dim and n > 1:
             starts = starts + (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - 1 - d))
         step *= shape[d]
+    if type(starts) is not int:
+        starts.flags.writeable = False
     if type(starts) is int or starts.size <= CACHED:
         if len(KEPT) >= MOST_KEPT:
             KEPT.clear()
