@@ -10,7 +10,7 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import again, kept_of, record_out, record_output, record_outputs, silent, slow
+from .record import again, as_array, box, kept_of, record_out, record_output, record_outputs, silent, slow
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -83,8 +83,17 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
     differentiable = op.kind != "constant"
     alike = not differentiable or op.rules[1] is not None
+    compares = not differentiable and hasattr(forward, "nin")
     checked = op.refuses is not None
     wide = op.wide
+
+    def with_number(input: Any, number: Any) -> Any:
+        if (type(number) is float or type(number) is int) and (arrays := plain_arrays((input,))) is not None:
+            try:
+                return box(as_array(run(forward, arrays[0], number)), 0)
+            except (RuntimeError, OverflowError):
+                pass
+        return slow(op, (input, number))
 
     def call(input: Any, other: Any, *params: Any) -> Any:
         try:
@@ -92,7 +101,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
             y = other._d
             st = input._st is None and other._st is None
         except AttributeError:
-            return slow(op, (input, other), params)
+            return with_number(input, other) if compares and not params else slow(op, (input, other), params)
         dt = x.dtype
         if not st or (alike and dt is not y.dtype):
             return slow(op, (input, other), params)
@@ -175,24 +184,22 @@ def three_arrays(op: Op) -> Callable[..., Any]:
         res._d = r
         res._st = None
         slots = (a._s, b._s, c._s)
-        if differentiable and slots != UNTRACKED:
-            tape = recording()
-            if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
-                (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
-                saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
-                shapes = (x.shape, y.shape, z.shape)
-                res._s = s = next_slot()
-                tape[s] = (number, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
-                if r.nbytes >= HEAVY:
-                    tape.heavy(r.nbytes)
-                if s > tape.limit:
-                    tape.due(s)
-                return res
+        if differentiable and slots != UNTRACKED and (tape := recording()) is not None:
+            f = getframe(1)
+            code = f.f_code
+            at = f.f_lasti
+            if MARK in f.f_globals:
+                code, at = user_frame(f, tape)
+            (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
+            saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
+            shapes = (x.shape, y.shape, z.shape)
+            res._s = s = next_slot()
+            tape[s] = (number, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
+            if r.nbytes >= HEAVY:
+                tape.heavy(r.nbytes)
+            if s > tape.limit:
+                tape.due(s)
+            return res
         res._s = 0
         return res
 

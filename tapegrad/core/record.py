@@ -271,12 +271,9 @@ def saved(op: Op, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, .
     keeps, keep_ans = kept_of(op, tuple([s != 0 for s in slots]))
     kept: list[Any] = []
     for t, a, keep in zip(tensors, arrays, keeps, strict=True):
-        if not keep:
-            kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
-        elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
-            kept.append(t._st.saved_array(t))
-        else:
-            kept.append(a)
+        if keep and type(a) is ndarray and isinstance(t, Box) and t._st is not None:
+            a = t._st.saved_array(t)
+        kept.append(a if keep or type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
     return tuple(kept), keep_ans
 
 

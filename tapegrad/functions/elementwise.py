@@ -205,7 +205,8 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     x = tensor(input)
     numbers = (int, float, type(None))
     if type(min) in numbers and type(max) in numbers:
-        x = promoted([x, *(b for b in (min, max) if b is not None)])[0]
+        if x._d.dtype.kind in "biu":
+            x = promoted([x, *(b for b in (min, max) if b is not None)])[0]
         if min is None:
             return _clamp_max(x, max)
         return _clamp_min(x, min) if max is None else _clamp(x, min, max)

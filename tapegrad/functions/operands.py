@@ -20,6 +20,8 @@ from . import overrides
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 SINGLE = np.dtype(np.float32)
+INT64 = np.dtype(np.int64)
+LARGEST = 2**63
 F = TypeVar("F", bound=Callable[..., Any])
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
@@ -236,12 +238,36 @@ def floating(a: Any, kernel: str, kinds: str = "biuc") -> Any:
     return x
 
 
+def _as_they_are(op: Op, args: tuple[Any, ...]) -> bool:
+    """Whether an op takes its arguments unchanged: tensors of one dtype, and numbers that would not change it."""
+    dtype, alike, numbers, whole = None, True, False, True
+    for a in args:
+        if isinstance(a, Box):
+            if a._st is not None and type(a._st) is not TensorState:
+                alias.sync(a)
+            dtype, first = a._d.dtype if dtype is None else dtype, dtype is None
+            alike = alike and (first or a._d.dtype is dtype)
+        elif type(a) is float or (type(a) is int and -LARGEST <= a < LARGEST):
+            numbers, whole = True, whole and type(a) is int
+        else:
+            return False
+    if dtype is None or record.device_array_types or (op.integers == "float" and dtype.kind in "biu"):
+        return False
+    if op.kind != "elementwise" and not (op.kind == "constant" and op.arity == 2):  # no promotion
+        return isinstance(args[0], Box) and (op.kind != "bilinear" or (alike and not numbers))
+    return alike and (not numbers or dtype.kind == "f" or (dtype == INT64 and whole))
+
+
 def operands(op: Op, args: tuple[Any, ...]) -> Any:
     """What `slow` runs an op on.
 
     Raises:
         ForeignOperand: an argument is no operand.
     """
+    if _as_they_are(op, args):
+        if op.refuses is not None:
+            op.refuses(op.name, next(a._d.dtype for a in args if isinstance(a, Box)), [rank_of(a)[0] for a in args])
+        return list(args)
     copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
     xs = [operand(a, copy) for a in args]
     for i, x in enumerate(xs):

@@ -279,7 +279,7 @@ def _dims_of_truth(x: Any, dim: Any) -> Dims:
 
 
 def _truth(x: Any, result: Any) -> Any:
-    return TABLE["cast"].call(result, x._d.dtype) if x._d.dtype == np.uint8 else result
+    return TABLE["cast"].call(result, x._d.dtype) if x._d.dtype.char == "B" else result
 
 
 @with_out

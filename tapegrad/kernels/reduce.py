@@ -362,7 +362,8 @@ def _prod_others(x: Any, dim: int) -> Any:
 
 def _flag(xp: Any, x: Any, result: Any) -> Any:
     """all and any of uint8 are uint8, as in PyTorch."""
-    return xp.in_order(result.astype(np.uint8) if x.dtype == np.uint8 else result)
+    result = xp.asarray(result)
+    return xp.in_order(result.astype(x.dtype) if x.dtype.char == "B" else result)
 
 
 def _guard_rows(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:

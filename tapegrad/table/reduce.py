@@ -483,9 +483,9 @@ _argmin = define("argmin", "constant", lambda xp, x, dim, keepdim: xp.argmin(x, 
                  samples=samples.INDEXED)  # fmt: skip
 
 
-_all = define("all", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.all(x, axis=dims, keepdims=keepdim)),
+_all = define("all", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, x.all(axis=dims, keepdims=keepdim)),
               batch=along, samples=samples.COUNTED)  # fmt: skip
-_any = define("any", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.any(x, axis=dims, keepdims=keepdim)),
+_any = define("any", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, x.any(axis=dims, keepdims=keepdim)),
               batch=along, samples=samples.COUNTED)  # fmt: skip
 _count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.count_nonzero(x, axis=dims),
     batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
