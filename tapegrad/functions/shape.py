@@ -66,7 +66,6 @@ def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
     x = tensor(input)
-    alias.sync_only(x) if x._st is not None else None
     target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
     form = form_of(x._d)
     if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
@@ -83,7 +82,6 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     x = tensor(input)
     if dtype is not None or (len(sizes) == 1 and dtypes.is_dtype(sizes[0])):
         return _in_dtype(x, dtypes.to_numpy(dtype if dtype is not None else sizes[0]))
-    alias.sync_only(x) if x._st is not None else None
     target = _filled(given("view", "size", sizes, size), x._d.size, "view")
     form = form_of(x._d)
     if form.size and not form.flags.c_contiguous and not np.may_share_memory(form.reshape(target), form):
@@ -147,7 +145,7 @@ def reshape_as(input: Any, other: Any) -> Any:
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Dimensions start_dim to end_dim merged into one."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     start, end = dim_of(start_dim, len(shape)), dim_of(end_dim, len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -160,7 +158,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Dimension `dim` split into the given sizes."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     dim = dim_of(dim, len(shape))
     parts = tuple(sizes)
     if not parts:
@@ -176,7 +174,6 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
 def ravel(input: Any) -> Any:
     """All elements in one dimension: a view of memory in row-major order, else a copy."""
     x = tensor(input)
-    alias.sync_only(x) if x._st is not None else None
     return reshape(x if form_of(x._d).flags.c_contiguous else TABLE["contiguous"].call(x), -1)
 
 
@@ -184,7 +181,7 @@ def ravel(input: Any) -> Any:
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Without dimensions of size 1: all of them, or those named that have it."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
     result = _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
     if dim is None:
@@ -196,7 +193,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 def unsqueeze(input: Any, dim: int) -> Any:
     """With a dimension of size 1 inserted at `dim`."""
     x = tensor(input)
-    shape = list(shape_of(x))
+    shape = list(x._d.shape)
     shape.insert(dim_of(dim, len(shape) + 1), 1)
     return _view(x, "unsqueeze", tuple(shape))
 
@@ -204,11 +201,11 @@ def unsqueeze(input: Any, dim: int) -> Any:
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """Dimensions in the given order."""
     x = tensor(input)
-    order = dims_of(given("permute", "dims", order, dims), len(shape_of(x)))
-    if len(order) != len(shape_of(x)):
+    order = dims_of(given("permute", "dims", order, dims), len(x._d.shape))
+    if len(order) != len(x._d.shape):
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {len(shape_of(x))} is not equal to len(dims) = {len(order)}"
+            f"ordering of dimensions i.e. input.dim() = {len(x._d.shape)} is not equal to len(dims) = {len(order)}"
         )
     return _view(x, "permute", order)
 
@@ -220,7 +217,7 @@ def transpose(input: Any, dim0: Any, dim1: Any = None) -> Any:
             raise TypeError("transpose() takes two dimensions, or the order of all of them as a sequence")
         return permute(input, dim0)
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     a, b = dim_of(dim0, rank), dim_of(dim1, rank)
     order = list(range(rank))
     if rank:
@@ -246,7 +243,7 @@ def moveaxis(input: Any, source: Any, destination: Any) -> Any:
 def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of lower rank as they are."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     if rank > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
     return _view(x, "t", tuple(range(rank))[::-1])
@@ -263,7 +260,7 @@ def _moved(name: str, dims: Any, rank: int) -> tuple[int, ...]:
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions moved from source to destination, the others in order."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
     if len(src) != len(dst):
         raise RuntimeError(
@@ -281,7 +278,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     target = given("expand", "size", sizes, size)
     lead = len(target) - len(shape)
     if lead < 0:
@@ -334,7 +331,7 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
     x = tensor(input)
     counts = given("repeat", "repeats", counts, repeats)
-    shape = shape_of(x)
+    shape = x._d.shape
     if len(counts) < len(shape):
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (1,) * (len(counts) - len(shape)) + shape
@@ -355,7 +352,7 @@ def apart(result: Any, x: Any) -> Any:
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
     x = tensor(input)
-    target, shape = given("sum_to_size", "size", sizes, size), shape_of(x)
+    target, shape = given("sum_to_size", "size", sizes, size), x._d.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
@@ -381,7 +378,7 @@ def _part(x: Any, dim: int, start: int, stop: int) -> Any:
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """A view of `length` elements along `dim` from `start`."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = dim_of(dim, len(shape))
@@ -419,19 +416,19 @@ def flip(input: Any, *places: Any, dims: Any = None) -> Any:
     x = tensor(input)
     if not places and dims is None:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
-    return _flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x))))
+    return _flip(x, dims_of(given("flip", "dims", places, dims), len(x._d.shape)))
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements shifted around along dimensions; without dims over the flattened tensor."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     by = (operator.index(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
     along = () if dims is None else (dims,) if hasattr(dims, "__index__") else tuple(dims)
     if not by:
         raise RuntimeError("`shifts` required")
     if not along and len(by) == 1:
-        return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), shape_of(x))
+        return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), x._d.shape)
     if len(along) != len(by):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
     dim_within(along[0], rank)
@@ -440,7 +437,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
 
 def _matrix(name: str, input: Any) -> Any:
     x = tensor(input)
-    if len(shape_of(x)) < 2:
+    if len(x._d.shape) < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     return x
 
@@ -460,7 +457,7 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
     x = tensor(input)
-    return _view(x, "diagonal", offset, *_two_dims(dim1, dim2, len(shape_of(x))))
+    return _view(x, "diagonal", offset, *_two_dims(dim1, dim2, len(x._d.shape)))
 
 
 def _two_dims(dim1: int, dim2: int, rank: int) -> tuple[int, int]:
@@ -473,7 +470,7 @@ def _two_dims(dim1: int, dim2: int, rank: int) -> tuple[int, int]:
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last dimension of input on their diagonal."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     a, b = sorted(_two_dims(dim1, dim2, len(shape) + 1))
     full = list(shape[:-1])
     n = shape[-1] + (offset if offset > 0 else -offset)
@@ -488,7 +485,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     if rank == 1:
         return diag_embed(x, diagonal)
     if rank == 2:
@@ -595,7 +592,7 @@ def offset_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
     x = tensor(input)
-    shape = shape_of(x)
+    shape = x._d.shape
     d, size, step = dim_of(dimension, len(shape)), operator.index(size), operator.index(step)
     n = shape[d] if shape else 1
     if size < 0:
@@ -624,7 +621,7 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
         RuntimeError: for an odd number of pads, or more than there are dimensions.
     """
     x = tensor(input)
-    shape, given = shape_of(x), sizes((pad,))
+    shape, given = x._d.shape, sizes((pad,))
     if len(given) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(given)}")
     if len(given) > 2 * len(shape):
@@ -650,16 +647,16 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
 def adjoint(input: Any) -> Any:
     """The last two dimensions exchanged, complex values conjugated."""
     x = tensor(input)
-    if len(shape_of(x)) == 1:
+    if len(x._d.shape) == 1:
         raise errors.no_matrix_property("adjoint()", 1)
-    turned = transpose(x, -2, -1) if shape_of(x) else x
+    turned = transpose(x, -2, -1) if x._d.shape else x
     return TABLE["conj"].call(turned) if x._d.dtype.kind == "c" else turned
 
 
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
     x = tensor(input)
-    rank, plane = len(shape_of(x)), sizes((dims,))
+    rank, plane = len(x._d.shape), sizes((dims,))
     if len(plane) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if rank < 2:
