@@ -39,13 +39,13 @@ from .results import result
 def _along(input: Any, dim: int) -> tuple[Any, int]:
     """The tensor (of one dimension at least) and the dimension counted from the front."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    rank = len(x._d.shape)
     return x if rank else TABLE["reshape"].call(x, (1,)), dim_of(dim, rank)
 
 
 def _back(name: str, pair: Any, input: Any) -> Any:
     """The two results in the shape of a 0-dim input."""
-    if shape_of(tensor(input)):
+    if tensor(input)._d.shape:
         return result(name, *pair)
     return result(name, *[TABLE["reshape"].call(t, ()) for t in pair])
 

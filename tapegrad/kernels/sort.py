@@ -12,6 +12,7 @@ from .reduce import backwards, pick, starts_along, take_along
 from .shape import part_along
 
 NAN = float("nan")
+every: Any = np.logical_and.reduce  # its stub has no overload for arrays of unknown dtype
 
 
 SHORT = 64  # elements up to which the order is always stable, as PyTorch's
@@ -30,15 +31,25 @@ def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> tuple[A
     stable = stable or n <= SHORT
     if x.dtype.kind == "f" or not stable:
         # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
-        order = x.argsort(dim)
-        values = take_along(x, order, dim)
-        if not stable or np.logical_and.reduce(part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1), axis=None):
+        values, order = _ascending(x, dim)
+        if not stable or _distinct(values, dim):
             return (backwards(values, dim), np.ascontiguousarray(backwards(order, dim))) if descending else (values, order)
     if descending:
         order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
     else:
         order = np.argsort(x, axis=dim, kind="stable")
     return take_along(x, order, dim), order
+
+
+def _ascending(x: Any, dim: int) -> tuple[Any, Any]:
+    order = x.argsort(dim)
+    return take_along(x, order, dim), order
+
+
+def _distinct(values: Any, dim: int) -> Any:
+    """Whether values in order along dim are distinct, and none is nan."""
+    n = values.shape[dim]
+    return every(part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1), axis=None)
 
 
 def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
@@ -51,6 +62,11 @@ def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     few = 0 < k <= FEW and x.size > PICKED * k and x.dtype.kind == "f"
     if few and (picked := _topk_picked(x, k, dim, largest)) is not None:
         return picked
+    if n <= SHORT and x.dtype.kind == "f":
+        ascending = _ascending(x, dim)
+        if _distinct(ascending[0], dim):
+            taken = (slice(None),) * dim + (slice(-1, -k - 1, -1) if largest else slice(k),)
+            return tuple([a[taken].copy() for a in ascending])
     if n <= SHORT or k in (0, n):
         return tuple([np.ascontiguousarray(part_along(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
     split = np.argpartition(x, n - k if largest else k - 1, axis=dim)
