@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import record
-from ..core.box import getframe, private, recording, user_frame
+from ..core.box import MARK, getframe, private, recording, user_frame
 from ..core.entry import output_entry
 from ..core.op import GENERAL, Op
 from ..core.plain_vjp import add
@@ -41,19 +41,20 @@ def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[
     """Give an op of one array such a recording function.
 
     Args:
-        kernel: (x, *params) to the result and the residual; None in place of both where it does not apply.
+        kernel: (x, *params) to the result, of x's shape, and the residual; None in place of both where it does not apply.
         pull: (g, residual, *params) to the cotangent of x.
     """
-    call = op.call
+    call, number = op.call, op.id
     reads, keep_ans, *_ = op.saved[0]
     keep_x = 0 in reads
 
     @wraps(call)
     def recorded(input: Any, *params: Any, **out: Any) -> Any:
         x = small(input)
-        if x is None or out or not input._s:
+        if x is None or out:
             return call(input, *params, **out)
-        tape = recording()
+        slot = input._s
+        tape = recording() if slot else None
         if tape is None:
             return call(input, *params)
         previous = silence()
@@ -63,8 +64,20 @@ def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[
             unsilence(previous)
         if r is None:
             return call(input, *params)
-        saved = (x if keep_x else None, None, r if keep_ans else None)
-        return record_plain(op, tape, input._s, saved, r, (x.shape, None), params, residual)
+        f = getframe(1)
+        code, at = f.f_code, f.f_lasti
+        if MARK in f.f_globals:
+            code, at = user_frame(f, tape)
+        res = private(r)
+        res._s = s = next_slot()
+        shape = x.shape
+        tape[s] = (
+            number, slot, 0, code, at, x if keep_x else None, None, r if keep_ans else None, r.dtype, shape, None, params,
+            shape, residual,
+        )  # fmt: skip
+        if s > tape.limit:
+            tape.due(s)
+        return res
 
     op.call, op.shortcut = recorded, shortcut(pull)
     return recorded
