@@ -151,3 +151,22 @@ def test_labels_that_are_no_classes_go_the_general_way():
     assert not x.grad.numpy()[0].any() and x.grad.numpy()[1].any()
     with pytest.raises(ValueError, match="batch_size"):
         F.cross_entropy(x, tg.tensor([0]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_derivative_of_an_lstm_of_one_length_is_the_rules(dtype, reverse, steps):
+    n, width = 3, 2
+    sizes = (steps * n, 4 * width), (n, width), (n, width), (4 * width, width)
+    given = [tg.tensor(RNG.standard_normal(size).astype(dtype), requires_grad=True) for size in sizes]
+    out, cells, _ = TABLE["lstm_layer"].call(*given, 1.0, (n,) * steps, reverse)
+    weights = [tg.tensor(RNG.standard_normal(out.shape).astype(dtype)) for _ in range(2)]
+    for y, wanted in (
+        ((out * weights[0]).sum(), given[:1] + given[3:]),
+        ((out * weights[0] + cells * weights[1]).sum(), given),
+    ):
+        raw = tg.autograd.grad(y, wanted, retain_graph=True)
+        by_rule = tg.autograd.grad(y, wanted, create_graph=True)
+        for x, z in zip(raw, by_rule, strict=True):
+            np.testing.assert_array_equal(x.numpy(), z.detach().numpy())

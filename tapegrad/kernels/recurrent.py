@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -49,3 +50,86 @@ def grid(sizes: Sizes) -> tuple[Any, Any]:
     own = np.arange(sizes[0])
     runs = own < np.array(sizes)[:, None]
     return np.where(runs, np.array([start for start, _ in _steps(sizes, False)])[:, None] + own, 0), runs
+
+
+# ---------------------------------------------------------------------------------------- an LSTM on sequences of one length
+
+
+@functools.lru_cache(16)
+def _signs(width: int, dtype: Any) -> Any:
+    """What turns the arguments of the sigmoids of i, f and o, but not of g, into those of exp."""
+    signs = np.full((4, width), -1, dtype)
+    signs[2] = 1
+    return signs.reshape(-1)
+
+
+def _along(n: int, reverse: bool, *arrays: Any) -> list[Any]:
+    """Packed rows by steps, in the order in which these run."""
+    steps = [a.reshape(len(a) // n, n, *a.shape[1:]) for a in arrays]
+    return [a[::-1] for a in steps] if reverse else steps
+
+
+def before(x: Any, initial: Any, reverse: bool) -> Any:
+    """The states before each row."""
+    n = len(initial)
+    return np.concatenate([x[n:], initial] if reverse else [initial, x[:-n]])
+
+
+def lstm_of_one_length(gx: Any, h0: Any, c0: Any, w: Any, reverse: bool) -> tuple[Any, Any, Any]:
+    """(h, c, gates i f g o) after each row."""
+    n, width = c0.shape
+    signs = _signs(width, gx.dtype)
+    gates, wt = gx * signs, np.multiply(w.T, signs, order="C")
+    cs, out = np.empty((2, len(gx), width), gx.dtype)
+    product, candidate = np.empty((n, 4 * width), gx.dtype), np.empty((n, width), gx.dtype)
+    rows, parts, cells, states = _along(n, reverse, gates, gates.reshape(-1, 4, width), cs, out)
+    h, c = h0, c0
+    for a, (i, f, g, o), cell, state in zip(rows, parts.transpose(0, 2, 1, 3), cells, states, strict=True):
+        a += np.matmul(h, wt, out=product)
+        np.tanh(g, out=candidate)
+        np.exp(a, out=a)
+        a += 1
+        np.reciprocal(a, out=a)
+        g[...] = candidate
+        c = np.multiply(f, c, out=cell)
+        candidate *= i
+        c += candidate
+        h = np.multiply(np.tanh(c, out=candidate), o, out=state)
+    return out, cs, gates
+
+
+def lstm_of_one_length_back(
+    g_out: Any, g_cs: Any, c0: Any, cs: Any, gates: Any, w: Any, reverse: bool, moves: bool
+) -> tuple[Any, Any, Any]:
+    """Cotangents of gx, h0 and c0; without `moves` of gx alone. g_out and g_cs: those of h and c, the latter may be None."""
+    n, width = c0.shape
+    t = np.tanh(cs)
+    i, f, g, o = gates.reshape(-1, 4, width).swapaxes(0, 1)
+    factors = 1 - gates
+    factors *= gates
+    parts = factors.reshape(-1, 4, width)
+    of_i, of_f, of_g, of_o = parts.swapaxes(0, 1)
+    np.subtract(1, np.multiply(g, g, out=of_g), out=of_g)
+    of_i *= g
+    of_f *= before(cs, c0, reverse)
+    of_g *= i
+    of_o *= t
+    t *= t
+    to_c = np.subtract(1, t, out=t)
+    to_c *= o
+    steps = _along(n, not reverse, g_out, to_c, np.ascontiguousarray(f), factors, parts)
+    own = [None] * len(steps[0]) if g_cs is None else _along(n, not reverse, g_cs)[0]
+    dh = dc = None
+    for k, (one, slope, keep, d, part, more) in enumerate(zip(*steps, own, strict=True), 1):
+        dh = one if dh is None else np.add(one, dh, out=dh)
+        into = dh * slope
+        if dc is not None:
+            into += dc
+        dc = into if more is None else np.add(into, more, out=into)
+        cells, output = part[:, :3], part[:, 3]
+        cells *= dc[:, None]
+        output *= dh
+        if moves or k < len(own):
+            dh = np.matmul(d, w, out=None if dh is one else dh)
+            dc *= keep
+    return factors, dh, dc

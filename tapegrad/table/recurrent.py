@@ -14,9 +14,21 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE, Op
+from ..core.plain_vjp import add
 from ..core.record import fixed, running_trace
 from ..core.vjp import RAW_XP, TENSOR_XP, fixed_like, zeros_like
-from ..kernels.recurrent import Sizes, _entering, _projects, _rows, _sigmoid, _steps, grid
+from ..kernels.recurrent import (
+    Sizes,
+    _entering,
+    _projects,
+    _rows,
+    _sigmoid,
+    _steps,
+    before,
+    grid,
+    lstm_of_one_length,
+    lstm_of_one_length_back,
+)
 from ..levels.vmap import one_by_one
 from . import control
 from .define import define
@@ -139,8 +151,15 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 # --------------------------------------------------------------------------------------------------------------- records
 
 
+def _of_one_length(p: Any, sizes: Sizes, c0: Any) -> bool:
+    """Whether all sequences of an LSTM without projection have one length."""
+    return not _projects(p) and 0 < sizes[0] == sizes[-1] == len(c0)
+
+
 def _lstm(gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool) -> Any:
     """(h, c, gates i f g o) after each row; p is the projection of h, or a number for none."""
+    if _of_one_length(p, sizes, c0):
+        return lstm_of_one_length(gx, h0, c0, w, reverse)
     width = c0.shape[1]
     gates, cs = np.empty_like(gx), np.empty((len(gx), width), gx.dtype)
     out = np.empty((len(gx), h0.shape[1]), gx.dtype)
@@ -197,6 +216,24 @@ def _d_lstm(
     d_w = xp.matmul(xp.mT(d_gx), _before(xp, out, h0, sizes, reverse)) if wanted[3] else None
     d_p = xp.matmul(xp.mT(*to_h), o * t) if wanted[4] else None
     return _asked([d_gx, d_h0, d_c0, d_w, d_p], wanted)
+
+
+def _lstm_shortcut(inner: Any) -> Any:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        slots, (_, h0, c0, w, p), answers, (sizes, reverse) = e[1], e[4], e[5], e[8]
+        if 0 not in g or 2 in g or not _of_one_length(p, sizes, c0):
+            return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]
+        out, cs, gates = answers
+        wanted = [sl and (need is None or sl in need) for sl in slots]
+        g_out = np.ascontiguousarray(g[0])
+        g_cs = np.ascontiguousarray(g[1]) if 1 in g else None
+        d_gx, d_h0, d_c0 = lstm_of_one_length_back(g_out, g_cs, c0, cs, gates, w, reverse, bool(wanted[1] or wanted[2]))
+        d_w = np.matmul(d_gx.T, before(out, h0, reverse)) if wanted[3] else None
+        for sl, want, t in zip(slots, wanted, (d_gx, d_h0, d_c0, d_w, None), strict=True):
+            if want and t is not None:
+                add(cot, sl, t, mutable_slots)
+
+    return backward
 
 
 def _gru(gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool) -> Any:
@@ -293,7 +330,7 @@ def _d_rnn(
 _lstm_layer = define(
     "lstm_layer", "general", _lstm, (_d_lstm,),
     jax="layers.lstm", saves="h0 c0 w p ans", arity=5, outputs=3,
-    batch=_batch, samples=samples.LSTM_LAYER,
+    batch=_batch, samples=samples.LSTM_LAYER, shortcut=_lstm_shortcut,
 )  # fmt: skip
 _gru_layer = define(
     "gru_layer", "general", _gru, (_d_gru,),
