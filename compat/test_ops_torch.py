@@ -93,6 +93,7 @@ COUNTERPARTS = {
         F.cross_entropy(x, label.squeeze(dim), reduction="none").unsqueeze(dim),
         x.softmax(dim),
     ),
+    "nll_total": lambda x, label, divisor: F.nll_loss(x, label.squeeze(1), reduction="sum") / divisor,
     "cross_entropy_total": lambda x, label, divisor: F.cross_entropy(x, label.squeeze(1), reduction="sum") / divisor,
     **same_name(*SPECIAL_NAMES.split(), module=torch.special),
     "polygamma": lambda x, n: torch.polygamma(n, x),

@@ -41,6 +41,7 @@ FUNCTIONS = {
     "layer_norm with weight and bias": layer_norm(2),
     "cross_entropy": of_one(lambda x: F.cross_entropy(x, tg.tensor(LABELS))),
     "sum of cross_entropy": of_one(lambda x: F.cross_entropy(x, tg.tensor(LABELS), reduction="sum")),
+    "nll_loss": of_one(lambda x: F.nll_loss(x, tg.tensor(LABELS))),
     "softmax": of_one(lambda x: F.softmax(x, -1)),
     "log_softmax": of_one(lambda x: F.log_softmax(x, 1)),
     "sigmoid": of_one(tg.sigmoid),

@@ -21,7 +21,7 @@ from ..kernels.shape import shape_of
 from ..programs.tracing import examined, leaving, unless_traced
 from ..table import elementwise as elementwise_records
 from ..table.elementwise import logsigmoid
-from ..table.loss import _cross_entropy, _log_loss, row_losses_of
+from ..table.loss import _cross_entropy, _log_loss, of_rows
 from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
@@ -620,6 +620,15 @@ def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: s
 
 
 @with_grad_fn_name("NllLossBackward0", linked=True)
+def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    x = floating(input, "nll_loss_out_frame")
+    dim = _class_dim(len(shape_of(x)))
+    labels, counted = _labels(x, target, ignore_index)
+    _check_weight(weight, x, shape_of(x)[dim])
+    picked = shape.squeeze(TABLE["take_along"].call(x, shape.unsqueeze(labels, dim), dim), dim)
+    return _of_labels(-picked, labels, counted, weight, reduction)
+
+
 @casting.in_float32
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
@@ -637,12 +646,11 @@ def nll_loss(
         IndexError: for a target that is no class.
     """
     reduction = _reduction(size_average, reduce, reduction)
-    x = floating(input, "nll_loss_out_frame")
-    dim = _class_dim(len(shape_of(x)))
-    labels, counted = _labels(x, target, ignore_index)
-    _check_weight(weight, x, shape_of(x)[dim])
-    picked = shape.squeeze(TABLE["take_along"].call(x, shape.unsqueeze(labels, dim), dim), dim)
-    return _of_labels(-picked, labels, counted, weight, reduction)
+    if weight is None and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
+        loss = of_rows("nll_total", input, target, reduction == "mean")
+        if loss is not None:
+            return loss
+    return _nll_loss(input, target, weight, ignore_index, reduction)
 
 
 @casting.in_float32
@@ -662,7 +670,7 @@ def cross_entropy(
     """
     reduction = _reduction(size_average, reduce, reduction)
     if weight is None and not label_smoothing and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
-        loss = row_losses_of(input, target, reduction == "mean")
+        loss = of_rows("cross_entropy_total", input, target, reduction == "mean")
         if loss is not None:
             return loss
     if not 0.0 <= label_smoothing <= 1.0:

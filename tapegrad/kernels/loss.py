@@ -74,6 +74,19 @@ def row_losses_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
     return out
 
 
+def picked_loss(x: Any, label: Any, divisor: float) -> tuple[Any, Any]:
+    """Minus the sum of the elements at the labels of few rows over a divisor, and what its derivative needs."""
+    places = label[:, 0] + starts(*x.shape)
+    return np.asarray(np.add.reduce(x.reshape(-1).take(places)) / -divisor, x.dtype), (places, x.shape)
+
+
+def picked_loss_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
+    places, sizes = residual
+    out = np.zeros(sizes, g.dtype)
+    out.reshape(-1)[places] = g * (-1.0 / divisor)
+    return out
+
+
 def _total_loss(x: Any, label: Any, divisor: float) -> Any:
     return np.asarray(np.add.reduce(_negative_log_probability(x, label, 1)[0], axis=None) / divisor, x.dtype)
 

@@ -17,6 +17,8 @@ from ..kernels.loss import (
     _negative_log_probability,
     _negative_log_probability_back,
     _total_loss,
+    picked_loss,
+    picked_loss_back,
     row_losses,
     row_losses_back,
 )
@@ -109,10 +111,14 @@ def _d_total(xp: Any, g: Any, ans: Any, x: Any, label: Any, divisor: float) -> A
 
 def _several_totals(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     x, label = (batching.spread(a, n, own) for a, own in zip(args, batched, strict=True))
-    return TABLE["sum"].call(TABLE["cross_entropy"].call(x, label, 2)[0], (1, 2), False) * (1.0 / params[0])
+    if op.name == "nll_total":
+        losses = -TABLE["take_along"].call(x, label, 2)
+    else:
+        losses = TABLE["cross_entropy"].call(x, label, 2)[0]
+    return TABLE["sum"].call(losses, (1, 2), False) * (1.0 / params[0])
 
 
-# the sum over the rows of a matrix, over a divisor
+# these two: the sum of the losses of the rows of a matrix, over a divisor
 define(
     "cross_entropy_total",
     "general",
@@ -127,7 +133,30 @@ define(
 )
 
 
-def row_losses_of(input: Any, target: Any, mean: bool) -> Any:
+define(
+    "nll_total",
+    "linear",
+    lambda x, label, divisor: picked_loss(x, label, divisor)[0],
+    (
+        lambda xp, g, ans, x, label, divisor: xp.scatter_zeros(
+            xp.expand(xp.reshape(g * (-1.0 / divisor), (1, 1)), label.shape), label, x.shape, 1
+        ),
+        None,
+    ),
+    jax="layers.nll_total",
+    saves=("label x.shape", ""),
+    constant_in=("x", ""),
+    arity=2,
+    wide=True,
+    display="NllLoss",
+    batch=_several_totals,
+    samples=samples.labelled_rows,
+    shortcut=shortcut(picked_loss_back),
+)
+KERNELS = {"cross_entropy_total": row_losses, "nll_total": picked_loss}
+
+
+def of_rows(name: str, input: Any, target: Any, mean: bool) -> Any:
     """Mean or sum of the losses at the labels of few rows of a private tensor, or None where this does not apply.
 
     It does for labels that are classes. Where hooks pack what is saved, the general way saves less.
@@ -145,11 +174,11 @@ def row_losses_of(input: Any, target: Any, mean: bool) -> Any:
     params = (float(rows) if mean else 1.0,)
     previous = silence()
     try:
-        loss, residual = row_losses(x, label, *params)
+        loss, residual = KERNELS[name](x, label, *params)
     finally:
         unsilence(previous)
     if tape is None:
         return private(loss)
-    return record_plain(
-        TABLE["cross_entropy_total"], tape, input._s, (x, label, None), loss, (x.shape, label.shape), params, residual
-    )
+    op, shapes = TABLE[name], (x.shape, label.shape)
+    kept = x if 0 in op.saved[0].arguments else None
+    return record_plain(op, tape, input._s, (kept, label, None), loss, shapes, params, residual)
