@@ -100,7 +100,7 @@ class Table(dict[str, Record]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Record | None = None) -> Record | None:  # type: ignore[override]
         try:
             return self[name]
         except KeyError:

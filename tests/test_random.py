@@ -424,3 +424,46 @@ def test_multinomial_of_expanded_weights():
     tg.manual_seed(0)
     assert drawn.tolist() == tg.multinomial(weights.expand(4, 6).clone(), 3).tolist()
     assert drawn.tolist() == [[2, 4, 5], [5, 3, 4], [5, 4, 3], [4, 2, 5]]
+
+
+DRAWS = {
+    "uniform": lambda g, n: g.uniform(n), "uniform of float64": lambda g, n: g.uniform(n, np.float64),
+    "uniform between bounds": lambda g, n: g.uniform(n, np.float32, -1.0, 2.5), "normal": lambda g, n: g.normal(n),
+    "normal, scaled": lambda g, n: g.normal(n, np.float32, 0.5, 2.0),
+    "normal of float64": lambda g, n: g.normal(n, np.float64),
+    "normal in pairs": lambda g, n: g.normal(n, contiguous=False), "half": lambda g, n: g.normal(n, np.float16),
+    "bernoulli": lambda g, n: g.bernoulli(n, np.float32, 0.3), "randint": lambda g, n: g.randint(n, np.int64, -3, 1 << 20),
+    "randperm": lambda g, n: g.randperm(n), "state": lambda g, n: g.get_state(),
+    "restored": lambda g, n: np.array(g.set_state(g.get_state()) is None),
+    "poisson": lambda g, n: g.poisson(np.full(n % 50, 3.0)), "gamma": lambda g, n: g.standard_gamma(np.full(n % 50, 0.7)),
+    "seeded": lambda g, n: np.array(g.manual_seed(n) is g),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_drawn_ahead_are_those_drawn_one_call_at_a_time(seed: int, monkeypatch: Any) -> None:
+    """Any draws after each other, and the state after each, as of a generator that draws nothing ahead."""
+    choice = np.random.default_rng(seed)
+    ours, twin = seeded(seed), seeded(seed)
+    runs = ["normal"] * 12 + ["uniform"] * 4  # the same again and again, as in training, now and then something else
+    for k in range(250):
+        name = str(choice.choice(runs if k % 50 < 40 else [*DRAWS]))
+        n = int(choice.choice([128, 128, 64, 16, 100, 3, 4096, 5000] if k % 50 >= 20 else [128]))
+        drawn = DRAWS[name](ours, n)
+        with monkeypatch.context() as patch:
+            patch.setattr(tr, "_MOST_AHEAD", 0)
+            expected = DRAWS[name](twin, n)
+        assert drawn.dtype == expected.dtype and drawn.tobytes() == expected.tobytes(), (k, name, n)
+        drawn[...] = 0  # what is given belongs to the caller
+    assert ours.get_state().tobytes() == twin.get_state().tobytes()
+
+
+def test_most_numbers_of_small_calls_are_drawn_ahead(monkeypatch: Any) -> None:
+    g, calls = seeded(), []
+    transform = tr._box_muller32
+    monkeypatch.setattr(tr, "_box_muller32", lambda *args: calls.append(1) or transform(*args))
+    for _ in range(256):
+        g.normal((8, 16))
+    assert len(calls) <= 24
+    monkeypatch.setattr(g, "_drawn", None)
+    assert g.uniform(16).shape == (16,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..later import MARK
+from ..later import MARK as MARK
 from .entry import place_of
 from .refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
 from .state import RECORDING, TRACE

@@ -111,7 +111,7 @@ def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """A fresh leaf on a device, of an array or of random numbers."""
     to = check_device(device)
     if isinstance(array, Box):
-        t: Any = array.to(to)  # type: ignore[attr-defined]
+        t: Any = array if to is devices.CPU and type(array._d) is np.ndarray else array.to(to)  # type: ignore[attr-defined]
     else:
         t = fixed(array if to is devices.CPU else devices.put(array, to))
     if requires_grad:

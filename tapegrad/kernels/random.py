@@ -58,6 +58,9 @@ _STATE_WORDS = 624
 _WIDE_RANGE = 1 << 28  # randint takes 64-bit draws from this range on.
 _BLOCK = 16  # Normal values are made in blocks: 8 radii, 8 angles.
 _CHUNK = 512  # Blocks handled at once, so that temporaries stay in the CPU cache.
+_MOST_AHEAD = 4096  # Draws made at once for calls to come; a call for more takes just what it needs.
+_NO_WORDS, _NO_NORMALS = np.empty(0, np.uint32), np.empty(0, np.float32)
+_F32 = np.dtype(np.float32)
 
 _STATE = np.dtype(
     [
@@ -157,6 +160,11 @@ def _cos_sin32(angle: Array) -> tuple[Array, Array]:
     return cos, sin
 
 
+def _unit32(words: Array) -> Array:
+    """float32 in [0, 1) of 32-bit draws."""
+    return (words & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
+
+
 def _box_muller32(blocks: Array, mean: float, std: float) -> None:
     (mean,), (std,) = _float32(mean), _float32(std)
     log = _log32(np.float32(1) - blocks[:, 0]).astype(np.float32)
@@ -214,6 +222,8 @@ def _float_dtype(dtype: npt.DTypeLike, name: str) -> np.dtype[Any]:
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Array:
     """Convert numbers, to 16-bit types by way of float32 as PyTorch does."""
+    if type(x) is np.ndarray and x.dtype is dtype:
+        return x
     with np.errstate(over="ignore", invalid="ignore"):
         if dtype.itemsize == 2:
             x = np.asarray(x).astype(np.float32, copy=False)
@@ -225,15 +235,16 @@ def _significand_bits(dtype: np.dtype[Any]) -> int:
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:
-    sizes = shape if isinstance(shape, Sequence) else (shape,)
-    return tuple(operator.index(size) for size in sizes)
+    sizes = shape if type(shape) is tuple or isinstance(shape, Sequence) else (shape,)
+    return tuple(map(operator.index, sizes))
 
 
-def _check(condition: bool, message: str) -> None:
+def _check(condition: bool, text: str, *facts: object) -> None:
     if not condition:
-        raise RuntimeError(message)
+        raise RuntimeError(text.format(*facts))
 
 
+@functools.cache
 def largest_integer(dtype: np.dtype[Any]) -> int:
     """The largest integer of a dtype, of a floating-point one the largest before which all are exact."""
     if dtype.kind == "b":
@@ -241,21 +252,26 @@ def largest_integer(dtype: np.dtype[Any]) -> int:
     return int(np.iinfo(dtype).max) if dtype.kind in "iu" else 1 << _significand_bits(dtype)
 
 
+@functools.cache
+def _bounds(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest integer that may be asked for."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return (-65504, 65504) if dtype == np.float16 else (-(1 << 64), 1 << 64)
+
+
 def _check_bounds(low: int, high: int, dtype: np.dtype[Any]) -> None:
     """Refuse integers in [low, high) that a dtype cannot hold, and warn of those that it cannot tell apart."""
-    if dtype.kind == "b":
-        smallest, largest = 0, 1
-    elif dtype.kind in "iu":
-        smallest, largest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    elif dtype == np.float16:
-        smallest, largest = -65504, 65504
-    else:
-        smallest, largest = -(1 << 64), 1 << 64
-    _check(smallest <= low <= largest, f"from is out of bounds for {dtype}")
-    _check(smallest <= high - 1 <= largest, f"to - 1 is out of bounds for {dtype}")
+    smallest, largest = _bounds(dtype)
+    _check(smallest <= low <= largest, "from is out of bounds for {}", dtype)
+    _check(smallest <= high - 1 <= largest, "to - 1 is out of bounds for {}", dtype)
+    if dtype.kind in "biu":
+        return
     exact = largest_integer(dtype)
     for text, value in (("from", low), ("to - 1", high - 1)):
-        if dtype.kind not in "biu" and abs(value) > exact:
+        if abs(value) > exact:
             warn(
                 f"{text} is out of bounds [-{exact}, {exact}]. Due to precision limitations {dtype} can support discrete "
                 "uniform distribution only within this range."
@@ -406,8 +422,10 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         own = device is None or str(device).partition(":")[0] == "cpu"
-        _check(own, f"Generator supports only the device 'cpu', but got '{device}'")
+        _check(own, "Generator supports only the device 'cpu', but got '{}'", device)
         self._twister: np.random.RandomState | None = None
+        self._ahead, self._used, self._reach = _NO_WORDS, 0, 0
+        self._normals, self._first, self._run = _NO_NORMALS, 0, 0
         stops("seeding a generator")
         self._restart(_DEFAULT_SEED)
 
@@ -452,6 +470,7 @@ class Generator:
     def _restart(self, seed: int) -> None:
         """What manual_seed does, without the lock: for a generator that no other thread has yet."""
         self._seed = seed
+        self._forget()
         if self._twister is not None:
             self._twister.seed(seed & 0xFFFFFFFF)
         self._fresh = True
@@ -475,6 +494,7 @@ class Generator:
         is the cached normal value, a flag (i32) that says whether there is one, and padding.
         """
         with self._lock:
+            self._rewind()
             _, key, position, *_ = self._stream.get_state(legacy=True)
             state = np.zeros((), _STATE)
             state["seed"] = self._seed
@@ -496,13 +516,16 @@ class Generator:
         size = _STATE.itemsize
         _check(
             data.size == size,
-            f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {data.size}",
+            "Expected a CPUGeneratorImplState of size {} but found the input RNG state size to be {}",
+            size,
+            data.size,
         )
         fields = data.reshape(-1).view(_STATE)[0]
         left, position = int(fields["left"]), int(fields["next"])
         valid = fields["seeded"] == 1 and 0 < left <= _STATE_WORDS and position <= _STATE_WORDS
         _check(bool(valid), "Invalid mt19937 state")
         with self._lock:
+            self._forget()
             key = fields["key"].astype(np.uint32)
             self._stream.set_state(("MT19937", key, _STATE_WORDS + 1 - left, 0, 0.0))
             self._seed = int(fields["seed"])
@@ -511,11 +534,59 @@ class Generator:
 
     # Raw draws.
 
+    # A call of NumPy's for a few numbers costs more than the numbers: they are drawn ahead of the calls that want them, and
+    # normal numbers are computed ahead as long as calls take them one after the other. What was not taken is given back
+    # when the state is looked at.
+
+    def _drawn(self, n: int) -> Array:
+        return self._stream._bit_generator.random_raw(n).astype(np.uint32)  # type: ignore[attr-defined,no-any-return]
+
+    def _forget(self) -> None:
+        """Drop what was drawn ahead: the twister goes on from another state."""
+        self._reach, self._ahead, self._used = self._used, _NO_WORDS, 0
+        self._normals, self._first = _NO_NORMALS, 0
+
+    def _rewind(self) -> None:
+        """Give back what was drawn ahead and not taken."""
+        used = self._used
+        if used < len(self._ahead):
+            self._stream.set_state(self._before)
+            self._drawn(used)
+        self._forget()
+
+    def _take(self, n: int) -> int:
+        """Where the next ``n`` draws, at most _MOST_AHEAD, begin in those drawn ahead."""
+        start = self._used
+        if start + n > len(self._ahead):
+            self._rewind()
+            self._before = self._stream.get_state(legacy=True)
+            self._ahead, start = self._drawn(max(n, min(2 * self._reach, _MOST_AHEAD))), 0
+        self._used = start + n
+        self._fresh = self._fresh and n == 0
+        return start
+
     def _words(self, n: int) -> Array:
         """The next ``n`` 32-bit draws."""
         with self._lock:
-            self._fresh = self._fresh and n == 0
-            return self._stream.randint(0, 1 << 32, size=n, dtype=np.uint32)
+            if n <= _MOST_AHEAD:
+                start = self._take(n)
+                return self._ahead[start : start + n].copy()
+            self._rewind()
+            self._fresh = False
+            return self._drawn(n)
+
+    def _normals32(self, n: int) -> Array:
+        """Standard normal float32 values of the next ``n`` draws, whole blocks of them; not to be written to."""
+        with self._lock:
+            start = self._take(n)
+            at = start - self._first
+            if at < 0 or at % _BLOCK or at + n > len(self._normals):
+                going_on = at == len(self._normals)
+                self._run = max(n, min(2 * self._run, (len(self._ahead) - start) // _BLOCK * _BLOCK)) if going_on else n
+                self._normals, self._first = _unit32(self._ahead[start : start + self._run]), start
+                _box_muller(self._normals, 0.0, 1.0)
+                at = 0
+            return self._normals[at : at + n]
 
     def _words64(self, n: int) -> Array:
         """The next ``n`` 64-bit draws, each made of two 32-bit draws, high half first."""
@@ -527,11 +598,11 @@ class Generator:
 
     def _uniform32(self, n: int) -> Array:
         """float32 in [0, 1): ``(r & 0xffffff) * 2**-24``."""
-        words = self._words(n)
-        words &= np.uint32(0xFFFFFF)
-        out = words.astype(np.float32)
-        out *= np.float32(2.0**-24)
-        return out
+        with self._lock:
+            if n > _MOST_AHEAD:
+                return _unit32(self._words(n))
+            start = self._take(n)
+            return _unit32(self._ahead[start : start + n])
 
     def _integers53(self, n: int) -> Array:
         """The low 53 bits of 64-bit draws."""
@@ -552,7 +623,9 @@ class Generator:
             pairs = self._uniform64((n - start + 1) // 2 * 2).reshape(-1, 2)
             radius = np.sqrt(-2.0 * np.log1p(-pairs[:, 1]))
             angle = 2.0 * math.pi * pairs[:, 0]
-            values = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+            points = np.empty_like(pairs)
+            points[:, 0], points[:, 1] = radius * np.cos(angle), radius * np.sin(angle)
+            values = points.reshape(-1)
             if start:
                 values = np.concatenate([[self._cached_normal], values])
                 self._cached_normal = None
@@ -570,9 +643,11 @@ class Generator:
         value that rounds to ``high`` becomes ``low`` (experiment against PyTorch 2.13 CPU).
         """
         dt, dims = _float_dtype(dtype, "uniform"), _shape(shape)
+        if dt is _F32 and low == 0 and high == 1:
+            return self._uniform32(math.prod(dims)).reshape(dims)
         bottom, top = _cast(low, dt), _cast(high, dt)
-        _check(bool(np.isfinite(bottom) and np.isfinite(top)), f"uniform expects finite bounds within {dt}")
-        _check(low <= high, f"uniform expects a [from, to) range, but found from={low} > to={high}")
+        _check(bool(np.isfinite(bottom) and np.isfinite(top)), "uniform expects finite bounds within {}", dt)
+        _check(low <= high, "uniform expects a [from, to) range, but found from={} > to={}", low, high)
         n = math.prod(dims)
         if dt.itemsize == 8:
             values = _fma64(self._uniform64(n), high - low, low)
@@ -621,8 +696,14 @@ class Generator:
                 size, in the order of that tensor's memory.
         """
         dt, dims = _float_dtype(dtype, "normal"), _shape(shape)
-        _check(std >= 0.0, f"normal expects std >= 0.0, but found std {std}")
+        _check(std >= 0.0, "normal expects std >= 0.0, but found std {}", std)
         n = math.prod(dims)
+        if n % _BLOCK == 0 and 0 < n <= _MOST_AHEAD and dt is _F32 and contiguous:
+            values = self._normals32(n).reshape(dims)
+            if mean == 0 and std == 1:
+                return values.copy()
+            (mean,), (std,) = _float32(mean), _float32(std)
+            return _cast(values.astype(np.float64) * std + mean, dt)
         if n < _BLOCK or not contiguous:
             return _cast(_fma64(self._paired_normals(n), std, mean), dt).reshape(dims)
         return _cast(self._block_normals(n, dt, mean, std), dt).reshape(dims)
@@ -647,7 +728,7 @@ class Generator:
         2.13 CPU).
         """
         dt, dims = _float_dtype(dtype, "log_normal"), _shape(shape)
-        _check(std > 0.0, f"log_normal expects std > 0.0, but found std={std}")
+        _check(std > 0.0, "log_normal expects std > 0.0, but found std={}", std)
         normals = _fma64(self._paired_normals(math.prod(dims)), std, mean)
         with np.errstate(over="ignore"):
             return _cast(np.exp(normals), dt).reshape(dims)
@@ -659,7 +740,7 @@ class Generator:
         is not Intel's).
         """
         dt, dims = _float_dtype(dtype, "exponential"), _shape(shape)
-        _check(lambd > 0.0, f"exponential expects lambda > 0.0, but found lambda={lambd}")
+        _check(lambd > 0.0, "exponential expects lambda > 0.0, but found lambda={}", lambd)
         return _cast(-1.0 / lambd * np.log1p(-self._uniform64(math.prod(dims))), dt).reshape(dims)
 
     def cauchy(self, shape: Shape, dtype: npt.DTypeLike = np.float32, median: float = 0.0, sigma: float = 1.0) -> Array:
@@ -669,7 +750,7 @@ class Generator:
         CPU).
         """
         dt, dims = _float_dtype(dtype, "cauchy"), _shape(shape)
-        _check(sigma > 0.0, f"cauchy expects sigma > 0.0, but found sigma={sigma}")
+        _check(sigma > 0.0, "cauchy expects sigma > 0.0, but found sigma={}", sigma)
         tangent = np.tan(math.pi * (self._uniform64(math.prod(dims)) - 0.5))
         return _cast(_fma64(tangent, sigma, median), dt).reshape(dims)
 
@@ -681,7 +762,7 @@ class Generator:
         ``ceil(log(u) / log(1 - p))`` of a float64 uniform ``u`` (experiment against PyTorch 2.13 CPU).
         """
         dt, dims = np.dtype(dtype), _shape(shape)
-        _check(0.0 < p < 1.0, f"geometric expects p to be in (0, 1), but got p={p}")
+        _check(0.0 < p < 1.0, "geometric expects p to be in (0, 1), but got p={}", p)
         with np.errstate(divide="ignore"):
             trials = np.ceil(np.log(self._uniform64(math.prod(dims))) / math.log(1.0 - p))
         if dt.kind in "iu":
@@ -696,7 +777,7 @@ class Generator:
         ``u < p`` of a float64 uniform ``u`` (experiment against PyTorch 2.13 on a CPU that is not Intel's).
         """
         dims = _shape(shape)
-        _check(0.0 <= p <= 1.0, f"bernoulli expects p to be in [0, 1], but got p={p}")
+        _check(0.0 <= p <= 1.0, "bernoulli expects p to be in [0, 1], but got p={}", p)
         # k * 2**-53 < p for an integer k, without the conversion of k.
         ones = self._integers53(math.prod(dims)) < np.uint64(math.ceil(p * 2.0**53))
         return ones.astype(dtype, copy=False).reshape(dims)
@@ -725,6 +806,7 @@ class Generator:
             ahead: how many to draw at once, at first.
         """
         with self._lock:
+            self._rewind()
             state, used = self._stream.get_state(legacy=True), 0
 
             def uniforms() -> Iterator[float]:
@@ -737,6 +819,7 @@ class Generator:
             try:
                 yield uniforms().__next__
             finally:
+                self._forget()
                 self._stream.set_state(state)
                 self._words(2 * used)
 
@@ -814,7 +897,7 @@ class Generator:
         """
         dt, dims = np.dtype(dtype), _shape(shape)
         low, high = operator.index(low), largest_integer(dt) + 1 if high is None else operator.index(high)
-        _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        _check(low < high, "random_ expects 'from' to be less than 'to', but got from={} >= to={}", low, high)
         if low < -(1 << 63) or high > 1 << 63:
             raise ValueError(f"randint expects bounds within int64, but got from={low}, to={high}")
         _check_bounds(low, high, dt)
@@ -857,12 +940,12 @@ class Generator:
         2.13 CPU, for n up to 10**6).
         """
         dt, n = np.dtype(dtype), operator.index(n)
-        _check(n >= 0, f"randperm expects n >= 0, but got {n}")
+        _check(n >= 0, "randperm expects n >= 0, but got {}", n)
         if dt.kind in "iu":
             largest = int(np.iinfo(dt).max)
         else:
             largest = 1 << _significand_bits(_float_dtype(dt, "randperm"))
-        _check(n - 1 <= largest, f"n cannot be greater than {largest + 1} for dtype {dt}")
+        _check(n - 1 <= largest, "n cannot be greater than {} for dtype {}", largest + 1, dt)
         steps = np.arange(max(n - 1, 0), dtype=np.uint32)
         partners = self._words(len(steps)) % (np.uint32(n) - steps) + steps
         order = list(range(n))

@@ -27,6 +27,8 @@ class Filling(Box):
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
         check_writable(self, name, False)
         a = raw(self)
+        if type(a) is np.ndarray and a.flags.c_contiguous:
+            return overwrite(self, draw(a.shape))  # type: ignore[no-any-return]
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))
         back = tuple(np.argsort(order).tolist())
