@@ -115,6 +115,29 @@ def test_wide_images_equal_their_sum(channels, stride):
     np.testing.assert_allclose(np.vdot(tw.grad.numpy(), direction), by_sum, rtol=1e-11)
 
 
+@pytest.mark.parametrize("kernel", [(2, 3), (5, 2)])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_images_with_short_lines_equal_their_sum(kernel, stride, monkeypatch):
+    """Laid out image by image, the seven images in parts; whole numbers, so that no order of additions is presumed."""
+    rng = np.random.default_rng(4)
+    x, w = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((7, 16, 13, 14), (6, 8, *kernel)))
+    arguments = ((stride, 1), (2, 1), (1, 2), 2)
+    sizes = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in
+                  zip(x.shape[2:], kernel, *arguments[:3], strict=True))  # fmt: skip
+    place = convolution.layout(x.shape, w.shape, sizes, *arguments)
+    assert place.by_image
+    monkeypatch.setattr(convolution, "IMAGE_BYTES", 3 * x[0].nbytes * kernel[1])
+    np.testing.assert_array_equal(convolution.conv(x, w, sizes, *arguments), direct(x, w, sizes, *arguments))
+    g = rng.integers(-4, 5, (7, 6, *sizes)).astype(np.float32)
+    back = convolution.conv_input(g, w, x.shape[2:], *arguments)
+    np.testing.assert_array_equal(back, direct_transposed(g, w, x.shape[2:], *arguments))
+    assert np.vdot(w, convolution.conv_weight(x, g, kernel, *arguments)) == np.vdot(x, back)
+    x[1, 3, 4, 5] = np.inf
+    with np.errstate(invalid="ignore"):
+        reached = np.isfinite(convolution.conv(x, w, sizes, *arguments))
+    assert reached[[0, 2, 3, 4, 5, 6]].all() and not reached[1].all() and reached[1, :, -1].all()
+
+
 def test_third_order():
     rng = np.random.default_rng(1)
     x, w, b = rng.standard_normal((2, 2, 5, 4)), rng.standard_normal((4, 1, 3, 2)), rng.standard_normal(4)

@@ -6,7 +6,8 @@ With x (N, C, *X), w (O, C / groups, *K) and y (N, O, *Y) all three functions ar
 
 by one of its arguments. In each group w is a matrix (O, K), K counting the taps and channels, and x is laid out as
 matrices (K, S), S counting the places of y, one matrix for each row of y. The matrices of a stack of rows overlap in
-memory: only the taps of the other dimensions are copied, and runs of whole lines at that.
+memory: only the taps of the other dimensions are copied, and runs of whole lines at that. Where lines are short, x is laid
+out image by image instead, and y is a sum of products, one for each tap of the rows, that span all places of an image.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Array = Any
 Sizes = tuple[int, ...]
 
 FEW_PLACES = 16  # products narrower than this cost more than copies that make them wider
+SHORT_LINE = 32  # places; products of one line each run at half the speed of wide ones
+FEW_TAPS = 16  # taps and channels of a line; products over fewer cost more than they save
+IMAGE_BYTES = 1 << 18  # of images that are laid out at a time
 MANY_CHANNELS = 8
 THREADED = 1 << 21  # multiplications from which it pays that OpenBLAS shares a product among threads
 PRODUCTS = 1 << 17  # elements of the products that are summed at a time
@@ -52,10 +56,18 @@ class Layout:
         self.plain = set(w[2:]) == set(stride) == {1} and not any(padding) and y == tuple(sizes)
         dims = list(zip(sizes, w[2:], y, stride, padding, dilation, strict=True))
         # what the windows reach: (size, places in x, the same places counted from the first)
-        self.reach = tuple([(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims])
+        reach = [(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims]
+        several = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1
+        line = prod(y[1:])
+        self.by_image = (
+            several and line < SHORT_LINE and line * y[0] >= FEW_PLACES and prod(w[3:]) * self.channels >= FEW_TAPS
+        )
+        if self.by_image:
+            reach[0] += -reach[0] % stride[0]
+        self.reach = tuple(reach)
         ends = [window(size, r, 1, -p) for size, r, p in zip(sizes, self.reach, padding, strict=True)]
         self.own, self.given = ((..., *part) for part in zip(*ends, strict=True))
-        rows = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1 and prod(y[1:]) >= FEW_PLACES
+        rows = self.by_image or (several and line >= FEW_PLACES)
         self.row, *self.rest = dims if rows else [(1, 1, 1, 1, 0, 1), *dims]
         self.stack = (self.row[2] - 1) * self.row[3] + self.row[1]  # rows of x that the stack of matrices overlaps in
         self.taps = (self.row[1], *[d[1] for d in self.rest])
@@ -80,14 +92,7 @@ class Layout:
         """x as (group, row, tap and channel, place)."""
         if self.plain:
             return x.reshape(self.n, self.groups, self.channels, prod(x.shape[2:])).swapaxes(0, 1)
-        framed = x[self.given]
-        if framed.shape[2:] != self.reach:
-            framed = np.zeros((*x.shape[:2], *self.reach), x.dtype)
-            framed[self.own] = x[self.given]
-        batch, channel, *steps = framed.strides
-        row, rest = (steps[0], steps[1:]) if len(steps) == len(self.rest) + 1 else (0, steps)
-        taps = [d[5] * step for d, step in zip(self.rest, rest, strict=True)]
-        steps = [d[3] * step for d, step in zip(self.rest, rest, strict=True)]
+        framed, batch, channel, row, taps, steps = self.framed(x)
         unfolded = np.ascontiguousarray(
             _strided(
                 framed,
@@ -103,6 +108,27 @@ class Layout:
             (group, line * self.row[3], places * item, item),
         )
 
+    def framed(self, x: Array) -> tuple[Array, int, int, int, list[int], list[int]]:
+        """x with its padding, and how far apart its images, channels, rows, taps and places are."""
+        framed = x[self.given]
+        if framed.shape[2:] != self.reach:
+            framed = np.zeros((*x.shape[:2], *self.reach), x.dtype)
+            framed[self.own] = x[self.given]
+        batch, channel, *steps = framed.strides
+        row, rest = (steps[0], steps[1:]) if len(steps) == len(self.rest) + 1 else (0, steps)
+        taps = [d[5] * step for d, step in zip(self.rest, rest, strict=True)]
+        return framed, batch, channel, row, taps, [d[3] * step for d, step in zip(self.rest, rest, strict=True)]
+
+    def images(self, x: Array) -> Array:
+        """Images of x as (image, group, tap and channel, place): each tap of the rows reads some of the places."""
+        framed, batch, channel, row, taps, steps = self.framed(x)
+        apart = self.row[3]
+        lines = (apart, self.reach[0] // apart)  # one after the other those that a tap reads
+        shape = (len(x), self.groups, *self.taps[1:], self.channels, *lines, *self.places[1:])
+        strides = (batch, self.channels * channel, *taps, channel, row, apart * row, *steps)
+        unfolded = np.ascontiguousarray(_strided(framed, shape, strides))
+        return unfolded.reshape(len(x), self.groups, prod(self.taps[1:]) * self.channels, -1)
+
     def packed(self, y: Array) -> Array:
         """y as (group, row, filter, place)."""
         if self.plain:
@@ -117,6 +143,9 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
     """The derivative by y, of the given spatial sizes: the convolution of x by w."""
     a = layout(x.shape, w.shape, y, stride, padding, dilation, groups)
     out = np.empty(a.y, x.dtype)
+    if a.by_image:
+        _by_image(a, x, w, out)
+        return out
     columns, matrix = a.columns(x), a.matrix(w)
     each = prod(a.places[1:])
     if a.plain:
@@ -129,6 +158,25 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
         target = out.reshape(a.n, groups, a.filters, a.row[2], each).transpose(1, 3, 0, 2, 4)
         np.matmul(matrix[:, :, None], columns, out=target)
     return out
+
+
+def _by_image(a: Layout, x: Array, w: Array, out: Array) -> None:
+    """Images that fit the cache at a time: a product for each tap of the rows, added up."""
+    _, taps, rows, apart, *_ = a.row
+    line, count = prod(a.places[1:]), prod(a.taps[1:]) * a.channels
+    matrices = a.matrix(w).reshape(a.groups, a.filters, taps, count)
+    results = out.reshape(a.n, a.groups, a.filters, rows * line)
+    step = max(1, IMAGE_BYTES // max(1, a.groups * count * a.reach[0] * line * x.itemsize))
+    for start in range(0, a.n, step):
+        images, total = a.images(x[start : start + step]), results[start : start + step]
+        product: Array = total
+        for tap in range(taps):
+            first = (tap % apart * (a.reach[0] // apart) + tap // apart) * line
+            np.matmul(matrices[:, :, tap], images[..., first : first + rows * line], out=product)
+            if tap:
+                total += product
+            else:
+                product = np.empty_like(total)
 
 
 def conv_input(y: Array, w: Array, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
