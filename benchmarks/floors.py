@@ -241,20 +241,21 @@ def eikonal_products(points: int, width: int) -> Task:
     """The matrix products of `workloads.eikonal`: 22, besides two outer products."""
     rng = np.random.default_rng(0)
     x, y = (rng.random((points, 3), np.float32) for _ in range(2))
-    a, b, c, d = (rng.random((points, width), np.float32) for _ in range(4))
+    # each product has operands of its own, as in the step: what a small cache would hold is not read again
+    h1, h2, h3, v1, v2, v3, u1, u2, u3, z1, z2, z3 = (rng.random((points, width), np.float32) for _ in range(12))
     one = rng.random((points, 1), np.float32)
     first, last = rng.random((width, 3), np.float32), rng.random((1, width), np.float32)
     second, third = (rng.random((width, width), np.float32) for _ in range(2))
 
     def run() -> None:
         # forward, and the gradient by the points
-        x @ first.T, a @ second.T, b @ third.T, c @ last.T
-        one * last, d @ third, d @ second, d @ first
+        x @ first.T, h1 @ second.T, h2 @ third.T, h3 @ last.T
+        one * last, v3 @ third, v2 @ second, v1 @ first
         # back through that gradient: to the cotangents, and to the weights
-        y @ first.T, a @ second.T, b @ third.T, c @ last.T
-        a.T @ y, a.T @ b, b.T @ c, one.T @ c
+        y @ first.T, u1 @ second.T, u2 @ third.T, u3 @ last.T
+        v1.T @ y, v2.T @ u1, v3.T @ u2, one.T @ u3
         # back through the forward
-        one * last, d @ third, d @ second, d @ first
-        d.T @ x, d.T @ a, d.T @ b, one.T @ c
+        one * last, z3 @ third, z2 @ second, z1 @ first
+        z1.T @ x, z2.T @ h1, z3.T @ h2, one.T @ h3
 
     return run
