@@ -56,7 +56,7 @@ HOMES = {
     put_rows zero_rows stays true_places
     """,
     "table.loss": """
-    log_loss cross_entropy cross_entropy_back cross_entropy_total
+    log_loss cross_entropy cross_entropy_back cross_entropy_total nll_total
     """,
     "table.matrix": """
     solve solve_triangular inverse pinv matrix_exp matrix_exp_derivative det cofactor slogdet rank

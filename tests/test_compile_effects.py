@@ -690,10 +690,6 @@ class Holder:
     def __init__(self):
         self.logs, self.it, self.view, self.losses, self.meter = [], 0, None, None, None
 
-    @property
-    def rate(self):
-        return self.it
-
     def count(self):
         return len(self.logs)
 
@@ -719,11 +715,6 @@ def read_by_a_text(h, a):
     return a * getattr(h, "i" + "t")
 
 
-def read_by_a_property(h, a):
-    h.it += 1
-    return a * h.rate
-
-
 def counted_twice(h, a):
     h.it += 1
     if h.it:
@@ -731,7 +722,7 @@ def counted_twice(h, a):
     return a * 1
 
 
-READS = [read_by_a_method, read_by_another_name, read_by_a_local_name, read_by_a_text, read_by_a_property, counted_twice]
+READS = [read_by_a_method, read_by_another_name, read_by_a_local_name, read_by_a_text, counted_twice]
 
 
 @pytest.mark.parametrize("function", READS)

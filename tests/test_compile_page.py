@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import time
+import types
 import warnings
 
 import numpy as np
@@ -219,6 +220,18 @@ def _(wrap, folder):
     return calls(wrap(counts.step)), counts.n
 
 
+@case("a number that it changes, as")
+def _(wrap, folder):
+    counts = types.SimpleNamespace(n=0, rate=1.0)
+
+    def f(a):
+        counts.n += 1
+        counts.rate *= 0.9
+        return a / (1 - 0.5**counts.n) + counts.rate
+
+    return calls(wrap(f)), counts.n, counts.rate
+
+
 @case("`.item()`, `float()` or")
 def _(wrap, folder):
     losses = []
@@ -301,14 +314,14 @@ for function in (
     case("a branch on a tensor's value")(lambda wrap, folder, f=function: calls(wrap(f)))
 
 
-@case("a counter that it computes with")
+@case("a number that it changes and compares")
 def _(wrap, folder):
     random.seed(0)
     n, numbers = [0], iter(range(100))
 
     def counted(a):
         n[0] += 1
-        return a * n[0]
+        return a * 2 if n[0] < 3 else a
 
     return calls(wrap(counted)), calls(wrap(lambda a: a * random.random())), calls(wrap(lambda a: a * next(numbers)))
 

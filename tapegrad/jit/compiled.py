@@ -50,7 +50,7 @@ CHECK = "TAPEGRAD_COMPILE_CHECK"  # the environment variable for `check`
 MANY_TRACES = 16  # with so many there is a warning
 OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
 # What copies and files leave out
-NOT_COPIED = frozenset(("only_written", "specializations", "lock", "too_many", "traces", "unsettled", "varying"))
+NOT_COPIED = frozenset(("changing", "only_written", "specializations", "lock", "too_many", "traces", "unsettled", "varying"))
 NOTHING: dict[int, Any] = {}
 
 
@@ -105,6 +105,7 @@ class Compiled(Generic[P, R]):
         self.specializations: dict[Any, Specialization] = {}
         self.too_many: set[Any] = set()  # keys without values, of which there are too many
         self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
+        self.changing: set[tuple[Any, Any]] = set()  # plain numbers that calls have changed: see `TracedCall.counted`
         self.traces = 0
         self.only_written: Written | None = None
         self.unsettled = 0  # traces in a row whose program is not for the next call with the same arguments
@@ -332,7 +333,7 @@ class Compiled(Generic[P, R]):
 
     def _trace(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
-        call = self._traced(args, kwargs, tensors, self.varying)
+        call = self._traced(args, kwargs, tensors, self.varying, self.changing)
         STATISTICS.traces += 1
         specialization.history.append(why)
         program = None
@@ -365,10 +366,11 @@ class Compiled(Generic[P, R]):
             self._differs(specialization, what)
         return program
 
-    def _traced(self, args: Any, kwargs: Any, tensors: list[Any], varying: Any) -> TracedCall:
+    def _traced(self, args: Any, kwargs: Any, tensors: list[Any], varying: Any, changing: Any) -> TracedCall:
         began = time.perf_counter()
         roots = self._roots(args, kwargs)
-        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying, roots, self._written(*roots))
+        written = self._written(*roots)
+        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying, roots, written, changing)
         STATISTICS.trace_seconds += time.perf_counter() - began
         if self.debug_nans and call.trace.aborted is None:
             call.check_nans()
@@ -381,6 +383,7 @@ class Compiled(Generic[P, R]):
         elif call.trace.aborted is not None:
             self._fall_back(specialization, *call.trace.aborted)
         elif call.reason is not None:
+            self.changing |= call.counted
             specialization.failures += call.trace.unfit is None  # else the next call may do
             again = call.changed is not None and call.changed == specialization.changed  # it will always do so
             specialization.changed = call.changed
@@ -395,7 +398,7 @@ class Compiled(Generic[P, R]):
     def _verify(self, specialization: Specialization, program: CompiledProgram, args: Any, kwargs: Any, tensors: Any) -> Any:
         """Call the function, traced, and compare the program with it; see `verify`."""
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
-        call = self._traced(args, kwargs, tensors, program.given_varying)
+        call = self._traced(args, kwargs, tensors, program.given_varying, program.given_changing)
         STATISTICS.calls += 1
         STATISTICS.verified_calls += 1
         program.calls += 1

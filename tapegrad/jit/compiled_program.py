@@ -57,7 +57,8 @@ class CompiledProgram:
         numbers: of the executable's inputs: those whose memory is donated, and the others.
         steady: of those that are not drawn.
         outline, watch, verified: see `verify`; whether a second call has agreed.
-        given_varying: which settings were inputs when it was traced.
+        given_varying, given_changing: which settings were inputs, and which plain numbers could be, when it was traced.
+        running: the latter; None if there are none.
         is_new: whether its executable was made for it; it may be that of another program.
     """
 
@@ -77,7 +78,8 @@ class CompiledProgram:
         self.outline, self.watch = verify.Outline(call), verify.Watch()
         if owner.interval != 0 and not owner.debug_nans:  # which is to leave all as it was
             self.watch.begin(self.steady, verify.Values(call))
-        self.given_varying = frozenset(owner.varying)
+        self.given_varying, self.given_changing = frozenset(owner.varying), frozenset(owner.changing)
+        self.running = call.running if call.running.places else None
 
     def _set_guards(self, owner: Any, call: TracedCall, states: list[State]) -> None:
         """What has to be as it was while the call was traced; see `failed_guard`."""
@@ -191,7 +193,7 @@ class CompiledProgram:
         """Keep nothing alive that the guards compare."""
         self.guards.end()
         self.of_modules.end()
-        self.settings, self.hooks = [], []
+        self.settings, self.hooks, self.running = [], [], None
 
     def containers(self, roots: Any) -> list[Any]:
         """The containers among the arguments, by their paths."""
@@ -314,6 +316,8 @@ class CompiledProgram:
         kept: list[Any] = []
         shared: list[int] = []
         waiting = pending.PENDING_CLASSES
+        if self.running is not None:
+            self.running.compute()
         for state in self.states:
             t = state.plain()
             if type(t) in waiting and t._st is None and (t._s != 0) is state.tracked:

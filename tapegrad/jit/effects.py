@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..core.record import MARK, Box
@@ -486,6 +486,23 @@ class Containers:
             t.key for _, _, targets, _ in self.given.values() for t in targets if t.how == ADDED and t.holder is container
         }
         return [(Store(container, key), [before[key]]) for key in keys if key in before and container[key] is before[key]]
+
+    def running(self, changing: Collection[tuple[Any, Any]], fits: Callable[..., bool]) -> list[Place]:
+        """Places of plain numbers among those that change from call to call, if functions only compute with them.
+
+        Args:
+            changing: (identity of the container, key).
+            fits: whether functions do so with what has some names; see `running.are_only_computed_with`.
+        """
+        found, of_dicts = [], {id(c) for c, _ in self.outside}
+        for place in (*self.reachable.places, *self.reachable.of_modules) if changing else ():
+            container, key, value = place
+            if (identity(container), key) not in changing or type(value) not in (int, float):
+                continue
+            names = self._names_in(container, key, DEPTH) if id(container) in of_dicts else self._names_at(place)
+            if names is not None and id(container) not in self._set_by_a_method and fits(self.functions, names, self.root):
+                found.append(place)
+        return found
 
     def _may_be_written(self, container: Any) -> bool:
         """Whether a name under which it is known is one of something that the function only writes at a place."""

@@ -8,7 +8,7 @@ import linecache
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,8 @@ from .effects import Containers, Effect, containers_in, swapped
 from .guards import ReachableState, change, first_changed, held
 from .keys import hidden
 from .numbers import Integer, plain_integers, targets_of
-from .places import SIMPLE
+from .places import LENGTH, SIMPLE, identity
+from .running import KINDS, Running, are_only_computed_with
 from .traced_backward import Input, Output, TracedBackward, levels_of, slots_below
 from .writes import remedy
 
@@ -102,6 +103,8 @@ class TracedCall:
         trace: what it recorded.
         reason: why the program cannot be used; None if it can.
         changed: identifies the Python state that the function has changed; None.
+        counted: (identity of the container, key) of plain numbers that it has changed.
+        running: numbers that it changes at each call, and computes with.
         results, spec: the leaves of the result, and its structure; with effects, of (result, values for each effect).
         effects: what it changes in containers; see `effects`.
         writes: (state or position of an argument, Ref) for tensors that were written.
@@ -121,7 +124,7 @@ class TracedCall:
 
     def __init__(
         self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = (),
-        roots: Any = None, written: Any = None,
+        roots: Any = None, written: Any = None, changing: Collection[tuple[Any, Any]] = (),
     ) -> None:  # fmt: skip
         self.version = Module.changes, RemovableHandle.changes
         written = written or {}
@@ -135,6 +138,8 @@ class TracedCall:
         trace.arrays_outside, trace.varying = self.reachable.arrays, varying
         found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if issubclass(type(v), np.generic)}
+        self.running = Running(self.containers.running(changing, are_only_computed_with), trace)
+        self.counted: set[tuple[Any, Any]] = set()
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate((*tensors, *self.containers.objects))}
         self.effects: list[Effect] = []
@@ -170,9 +175,11 @@ class TracedCall:
                 trace.same(stands, array)
             if pairs and self.reachable.reader is not None:
                 stops(f"{self.reachable.reader} in a function with a NumPy argument (use tapegrad.as_tensor instead)")
+            self.running.begin()
             try:
                 self.result = function(*args, **kwargs)
             finally:
+                self.running.end(self._put_back)
                 if pairs:
                     given = {id(stands): array for array, stands in pairs}
                     self.containers.put_back(given)
@@ -182,10 +189,24 @@ class TracedCall:
                     self._survey(before, floor)
                 except Unusable as e:
                     self.reason = str(e)
+                    self.counted = self._counted()
         if trace.aborted is not None:
             self.reason = trace.aborted[0]
         self.program: Program = trace.program
         self.arrays = before + [c.array for c in trace.state_inputs.values()]
+
+    def _put_back(self, others: dict[int, Any]) -> None:
+        """Put other objects in place of some, wherever the call may have stored or returned these."""
+        self.containers.put_back(others)
+        self.result = swapped(self.result, others)
+
+    def _counted(self) -> set[tuple[Any, Any]]:
+        """The plain numbers of outside that are others now."""
+        found = set()
+        for container, key, old in (*self.reachable.places, *self.reachable.of_modules):
+            if type(old) in KINDS and key is not LENGTH and type(now := held(container, key)) is type(old) and now != old:
+                found.add((identity(container), key))
+        return found
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
@@ -198,6 +219,11 @@ class TracedCall:
     def _survey(self, before: list[Any], floor: int) -> None:
         if self.trace.unfit is not None:
             raise Unusable(self.trace.unfit)
+        if self.running.problem is not None:
+            raise Unusable(self.running.problem)
+        own = {(id(c), key) for c, key in self.running.places}
+        for places in (self.reachable.places, self.reachable.of_modules) if own else ():
+            places[:] = [(c, key, v) for c, key, v in places if (id(c), key) not in own]
         self.alive = self.outside.alive()
         for t, was, _ in self.alive:
             g = None if was.grad is None else was.grad()
@@ -243,7 +269,7 @@ class TracedCall:
 
     def _results_and_effects(self) -> tuple[list[Any], Any]:
         """The leaves, and the structure, of the result and of what the function stores in containers."""
-        found = self.containers.changes(self.trace.left)
+        found = [*self.containers.changes(self.trace.left), *[(effect, []) for effect in self.running.effects()]]
         self.effects = [effect for effect, _ in found]
         both = (self.result, [values for _, values in found]) if found else self.result
         known = self.containers.known

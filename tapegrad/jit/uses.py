@@ -107,9 +107,9 @@ def use_of(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Use:
         return Use(INSIDE if isinstance(parent.ctx, ast.Load) else READ)
     if isinstance(parent, ast.Subscript) and parent.value is node:
         key = constant_of(parent.slice)
-        if isinstance(parent.ctx, ast.Store):
-            return bound(parent, key, parents)
-        return Use(INSIDE if isinstance(parent.ctx, ast.Load) and key is not None else READ)
+        found = bound(parent, key, parents) if isinstance(parent.ctx, ast.Store) else Use(READ)
+        is_inside = isinstance(parent.ctx, ast.Load) or isinstance(parents[parent], ast.AugAssign)
+        return Use(INSIDE) if found.how == READ and is_inside and key is not None else found
     return Use(READ)
 
 

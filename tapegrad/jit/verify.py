@@ -59,6 +59,7 @@ class Outline:
             "which tensors have a .grad": (call.grad_presence, call.passed_grads),
             "attributes and items that are bound to new tensors": [(_place(place), ref) for place, ref in call.rebound],
             "flags of tensors": call.switched,
+            "numbers that Python computes": call.running.signature(),
             "changes of containers and attributes": [effect.signature() for effect in call.effects],
             "what has a history": [(o.kind, o.at, Ref(o.number)) for o in call.outputs],
             "derivatives": [
