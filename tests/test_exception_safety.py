@@ -60,7 +60,7 @@ def expected(n):
 
 
 def mode():
-    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().current_forward_entry, state.ANOMALY.get()
+    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().forward_place, state.ANOMALY.get()
 
 
 @sizes

@@ -20,8 +20,8 @@ class Packing:
     limit = float("inf")
 
     @property
-    def current_forward_entry(self) -> Any:
-        return current_tape().current_forward_entry
+    def forward_place(self) -> Any:
+        return current_tape().forward_place
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)

@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from ..later import MARK as MARK
-from .entry import place_of
 from .refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
 from .state import RECORDING, TRACE
 
@@ -70,9 +69,8 @@ def is_sole_owner(t: Any) -> bool:
 
 def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    forward = tape.current_forward_entry
-    if forward is not None:
-        return place_of(forward)
+    if tape.forward_place is not None:
+        return tape.forward_place  # type: ignore[no-any-return]
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)

@@ -56,11 +56,15 @@ def unary(op: Op) -> Callable[..., Any]:
         if sa:
             tape = recording()
             if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
+                place = tape.forward_place
+                if place is not None:
+                    code, at = place
+                else:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
                 if r.nbytes >= HEAVY:
@@ -125,11 +129,15 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         if differentiable and (sa or sb):
             tape = recording()
             if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
+                place = tape.forward_place
+                if place is not None:
+                    code, at = place
+                else:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, sb, code, at,
@@ -185,11 +193,15 @@ def three_arrays(op: Op) -> Callable[..., Any]:
         res._st = None
         slots = (a._s, b._s, c._s)
         if differentiable and slots != UNTRACKED and (tape := recording()) is not None:
-            f = getframe(1)
-            code = f.f_code
-            at = f.f_lasti
-            if MARK in f.f_globals:
-                code, at = user_frame(f, tape)
+            place = tape.forward_place
+            if place is not None:
+                code, at = place
+            else:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_frame(f, tape)
             (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
             saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
             shapes = (x.shape, y.shape, z.shape)

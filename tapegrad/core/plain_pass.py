@@ -74,12 +74,15 @@ def visit(
     return False
 
 
-def release(order: list[int], tape: Tape, homes: Mapping[int, Tape], trunk: bool, drop_unreferenced: bool = False) -> None:
+def release(
+    order: list[int], tape: Tape, homes: Mapping[int, Tape], single_root: bool, drop_unreferenced: bool = False
+) -> None:
     """Let go of the entries that a pass has visited, newest first.
 
     What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which
     all paths from a single root lead, it refers to the leaves below and to what stays anyway: the loss is often alive.
     """
+    trunk = single_root
     ends: set[int] = set()  # of the oldest stub of the trunk
     pop, get = tape.pop, tape.get
     for s in order:
@@ -95,7 +98,8 @@ def release(order: list[int], tape: Tape, homes: Mapping[int, Tape], trunk: bool
                 if e is not None and e[NUMBER] >= 0 and not BY_ID[e[NUMBER]].saves_nothing:
                     ends = set() if trunk else ends
                     (home if homes else tape)[s] = stub(e, ends if trunk else inputs_of(e))
-        if e is None:
+        if e is None or not single_root:
+            e = None
             continue
         a, b = e[FIRST], e[SECOND]
         if type(a) is int:

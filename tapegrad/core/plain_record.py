@@ -73,11 +73,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
             if sa or sb:
                 tape = recording()
                 if tape is not None:
-                    f = getframe(1)
-                    code = f.f_code
-                    at = f.f_lasti
-                    if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                    place = tape.forward_place
+                    if place is not None:
+                        code, at = place
+                    else:
+                        f = getframe(1)
+                        code = f.f_code
+                        at = f.f_lasti
+                        if MARK in f.f_globals:
+                            code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     xs = x.shape
                     ys = y.shape
@@ -121,11 +125,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
             if sa:
                 tape = recording()
                 if tape is not None:
-                    f = getframe(1)
-                    code = f.f_code
-                    at = f.f_lasti
-                    if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                    place = tape.forward_place
+                    if place is not None:
+                        code, at = place
+                    else:
+                        f = getframe(1)
+                        code = f.f_code
+                        at = f.f_lasti
+                        if MARK in f.f_globals:
+                            code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     tape[s] = (
                         number, sa, 0, code, at,
@@ -166,11 +174,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
         if sb:
             tape = recording()
             if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
+                place = tape.forward_place
+                if place is not None:
+                    code, at = place
+                else:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, 0, sb, code, at,
@@ -218,11 +230,15 @@ def one_array(op: Op) -> Callable[..., Any]:
         if sa and differentiable:
             tape = recording()
             if tape is not None:
-                f = getframe(1)
-                code = f.f_code
-                at = f.f_lasti
-                if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
+                place = tape.forward_place
+                if place is not None:
+                    code, at = place
+                else:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,

@@ -134,7 +134,7 @@ class BackwardPass:
                 result = self.visit(guarded)
         finally:
             arrays.unsilence(warnings)
-            self.tape.current_forward_entry = None
+            self.tape.forward_place = None
             if switch:
                 restore_recording(previous)
         if self.special:
@@ -168,7 +168,7 @@ class BackwardPass:
             e = found[s]
             number = e[NUMBER]
             if record:
-                tape.current_forward_entry = e
+                tape.forward_place = place_of(e)
             try:
                 backward = table[number]
             except KeyError:
@@ -253,7 +253,7 @@ class BackwardPass:
                         got[s] = g
                         mutable_slots.discard(s)
                     if replay.record:
-                        tape.current_forward_entry = e
+                        tape.forward_place = place_of(e)
                     backward = replay.table.get(number) or replay.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, mutable_slots, anomaly and check_nan and check_anomaly)
                     if number == TABLE["link"].id:

@@ -19,7 +19,7 @@ class _FirstUse:
     """Stands where a thread has no tape yet; the first entry stored makes one."""
 
     limit = float("inf")
-    current_forward_entry = None
+    forward_place = None
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)

@@ -33,7 +33,7 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__", "bytes", "bytes_limit", "current_forward_entry", "hook_refs", "late_hooks", "limit", "special",
+        "__weakref__", "bytes", "bytes_limit", "forward_place", "hook_refs", "late_hooks", "limit", "special",
         "survivors", "thread",
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ class Tape(dict[int, Entry]):
         self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them
         self.special = 0  # the newest slot of a link, or of an entry whose saved arrays are packed
-        self.current_forward_entry: Entry | None = None  # while a derivative is recorded: the entry of its forward op
+        self.forward_place: tuple[Any, int] | None = None  # while a derivative is recorded: the place of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
 

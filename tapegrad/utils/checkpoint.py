@@ -81,8 +81,8 @@ class Frame:
         """Run the function again; returns the arrays it saves, by number."""
         again = Again(self)
         tape, start = current_tape(), next_slot()
-        place, transforming, previous = tape.current_forward_entry, TRANSFORMING.get(), set_recording(True)
-        tape.current_forward_entry = None
+        place, transforming, previous = tape.forward_place, TRANSFORMING.get(), set_recording(True)
+        tape.forward_place = None
         TRANSFORMING.set(self.transforming)
         try:
             with self.same_draws(), casting.casts(self.casts), again, self.context:
@@ -93,7 +93,7 @@ class Frame:
         finally:
             TRANSFORMING.set(transforming)
             restore_recording(previous)
-            tape.current_forward_entry = place
+            tape.forward_place = place
         tape.drop(start)
         self.compare(again.run)
         return again.arrays
