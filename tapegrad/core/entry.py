@@ -189,9 +189,16 @@ def _recorded(entry: Entry) -> dialect.Recorded:
     op = op_of(entry)
     if entry[0] <= RELEASED:
         return dialect.Recorded(op.name, op.display)
-    operands = enumerate(zip(inputs_of(entry), saved_of(entry), strict=False))
-    number = next((i for i, (slot, v) in operands if not slot and type(v) in (int, float)), None)
-    return dialect.Recorded(op.name, op.display, number, tuple(shapes_of(entry)), params_of(entry))
+    if type(entry[1]) is tuple:
+        slots, saved, shapes, params = entry[1], entry[4], entry[7], entry[8]
+    else:
+        slots, saved, shapes, params = entry[1:3], entry[5:7], entry[9:11], params_of(entry)
+    number = None
+    for i, v in enumerate(saved):
+        if type(v) in (int, float) and not slots[i]:
+            number = i
+            break
+    return dialect.Recorded(op.name, op.display, number, tuple(shapes), params)
 
 
 def with_number(entry: Entry, number: int) -> Entry:
@@ -208,9 +215,11 @@ def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -
 
 def stub(entry: Entry, slots: Collection[int] | None) -> Entry:
     """What remains of an entry that is released: among other things the slots that it led to (None: not known)."""
+    number = entry[0]
     code, at = entry[2:4] if type(entry[1]) is tuple else entry[3:5]
-    rest = () if dialect.current.node is None and type(BY_ID[entry[0]].display) is str else (grad_fn_name(entry),)
-    return (RELEASED, slots, code, at, entry[0], *rest)
+    if type(BY_ID[number].display) is str and dialect.current.node is None:
+        return RELEASED, slots, code, at, number
+    return RELEASED, slots, code, at, number, grad_fn_name(entry)
 
 
 def failed(released: Entry) -> Entry:
