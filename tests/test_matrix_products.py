@@ -46,6 +46,22 @@ def test_gradients_are_those_of_the_rules(shapes, dtype):
     assert y.grad.numpy().tobytes() == h.detach().numpy().tobytes()
 
 
+@pytest.mark.parametrize("batch", [(5,), (1,), (2, 5)])
+@pytest.mark.parametrize("tracked", [(True, True, True), (False, True, True), (True, False, False)])
+def test_gradients_of_linear_are_those_of_the_rules(batch, tracked):
+    shapes = (*batch, 3), (4, 3), (4,)
+    args = [tg.randn(*shape, requires_grad=t) for shape, t in zip(shapes, tracked, strict=True)]
+    weight = tg.randn(*batch, 4)
+    wanted = [a for a in args if a.requires_grad]
+
+    def loss():
+        return (tg.nn.functional.linear(*args) * weight).sum()
+
+    loss().backward()
+    for a, g in zip(wanted, tg.autograd.grad(loss(), wanted, create_graph=True), strict=True):
+        assert a.grad.shape == a.shape and a.grad.numpy().tobytes() == g.detach().numpy().tobytes()
+
+
 @pytest.mark.parametrize("tracked", [(True, False), (False, True)])
 def test_only_what_is_tracked_gets_a_gradient(tracked):
     x, y = [tg.ones(2, 2, requires_grad=t) for t in tracked]

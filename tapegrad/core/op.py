@@ -89,7 +89,8 @@ class Op:
             `saved` has it by rule, `saved_outputs` which of several outputs an entry keeps, if any.
         params: names of the parameters that follow the arrays; by default as the first rule calls them, or else the forward.
         in_place: the op of an array that is written into, on raw arrays: in_place(x, *args, *params).
-        raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
+        raw_backward: backward on raw arrays of an entry in the layout that the op has on its quick path, where more than the
+            rule's text is to be gained.
         shortcut: makes of the backward on raw arrays, which trusts its products, one that may read the entry's residual.
         zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "rows" along the parameter `dim` or `dims` (the
             result lacks them unless there is a parameter `keepdim` that is set, or none), or "matrices".

@@ -122,15 +122,14 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
 def unlinked_backward(replay: ReplayKind, op: Op, number: int) -> Backward:
     if number >= op.id + PACKED:
         return backward_packed(replay.backward_of(number - PACKED))
-    if op.raw_backward is not None and number == op.id + GENERAL and (op.arity < 0 or op.outputs > 1) and not replay.record:
+    is_general = not 0 < op.arity < 3 or op.outputs > 1
+    if op.raw_backward is not None and number == op.id + GENERAL * is_general and not replay.record:
         return op.raw_backward
     if number == op.id + SCALAR:
         made: Backward = levels.backward_of_floats(replay, op)
         return made
     if number != op.id:
         return backward_general(replay, op, half=number == op.id + GENERAL_HALF)
-    if op.raw_backward is not None and not replay.record:
-        return op.raw_backward
     if op.kind == "elementwise" and not op.params and not replay.lifted:
         return backward_unary(replay, op) if op.arity == 1 else backward_binary_recorded(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import errors
 from ..core import vjp as rules
+from ..core.entry import inputs_of, saved_of, shapes_of
 from ..core.op import TABLE
 from ..kernels.linalg import _cdist, _linear_forward, _matmul_forward
 from . import batching
@@ -70,6 +71,26 @@ def _j_linear(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any) -> Any:
     return xp.expand(tb, ans.shape) if r is None else r + tb
 
 
+def _linear_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+    """The rules below, likewise."""
+    shapes = shapes_of(e)
+    if g.dtype.kind != "f" or len(shapes[0]) != 2:
+        _linear_by_rules()(e, s, g, cot, need, mutable_slots)
+        return
+    (sx, sw, sb), (x, w, _) = inputs_of(e), saved_of(e)
+    if sx and (need is None or sx in need):
+        rules.add(cot, sx, _matmul_forward(g, w), mutable_slots)
+    if sw and (need is None or sw in need):
+        rules.add(cot, sw, _matmul_forward(g.T, x), mutable_slots)
+    if sb and (need is None or sb in need):
+        rules.add(cot, sb, rules.RAW_XP.sum_to(g, shapes[2]), mutable_slots)
+
+
+@functools.cache
+def _linear_by_rules() -> rules.Backward:
+    return rules.backward_general(rules.PLAIN, TABLE["linear"], False)
+
+
 # x @ w.T + b as one entry: the bias is added in place
 _linear = define(
     "linear",
@@ -83,6 +104,7 @@ _linear = define(
     jax="linalg.linear",
     saves=("w", "x", ""),
     arity=3,
+    raw_backward=_linear_backward,
     display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
     batch=batching.affine,
     jvp=_j_linear,
