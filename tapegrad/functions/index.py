@@ -374,10 +374,10 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
 
 def _flat_index_along(name: str, shape: tuple[int, ...], d: int, i: Any, kind: type[Exception] = IndexError) -> FlatIndex:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
-    n = shape[d]
-    if isinstance(i, Box) or not all_below(i, n):
+    n, is_tensor = shape[d], isinstance(i, Box)
+    if is_tensor or not all_below(i, n):
         i = lookup.from_zero(_in_range(name, i, n, d, kind), n)
-    if not isinstance(i, Box):
+    if not is_tensor:
         return FlatIndex(places_along(i, shape, d))
     return FlatIndex(i * math.prod(shape[d + 1 :]) + fixed_like(np.asarray(starts_along(i.shape, shape, d)), i))
 

@@ -90,6 +90,10 @@ def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
 
 def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
     """The operands in their common dtype."""
+    if len(xs) == 2 and isinstance(xs[0], Box) and isinstance(xs[1], Box):
+        own = xs[0]._d.dtype
+        if own is xs[1]._d.dtype and (not integers_to_float or own.kind not in "biu"):
+            return list(xs)
     dtype = common_dtype(xs) if len(xs) > 1 else rank_of(xs[0])[0]
     if integers_to_float and dtype.kind in "biu":
         dtype = dtypes.get_default_dtype().numpy

@@ -70,7 +70,7 @@ def product_at_rows(n: int, index: Array, rows: Array) -> Array | None:
         return None
     ones = np.zeros((n, m), rows.dtype)
     ones[index, np.arange(m)] = 1
-    return ones.dot(rows)
+    return np.asarray(ones.dot(rows))
 
 
 @functools.cache

@@ -168,8 +168,8 @@ def _apart(parts: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
     """The transpose of what joins arrays: `parts` gives the index at which each stands in the result."""
 
     def transpose(xp: Any, g: Any, ans: Any, xs: Any, *params: Any) -> list[Any]:
-        *params, wanted = params
-        return [xp.index(g, at) if want else None for at, want in zip(parts(len(xs), *params), wanted, strict=True)]
+        *own, wanted = params
+        return [xp.index(g, at) if want else None for at, want in zip(parts(len(xs), *own), wanted, strict=True)]
 
     return transpose
 
