@@ -223,6 +223,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
     if casting.OPEN:
         input, weight, bias = casting.lowered(input, weight, bias)
+    if bias is None and type(input) is record.Tensor and isinstance(weight, record.Parameter):
+        x, w = input._d, weight._d
+        if len(x.shape) > 1 and len(w.shape) == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype:
+            return _matmul(input, TABLE["mT"].call(weight))
     if bias is None or (isinstance(input, Box) and input._d.ndim < 2):
         return _checked_linear(input, weight, bias)
     try:
