@@ -95,9 +95,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Tensors of one shape joined along a new dimension."""
     xs = _of_one_dtype(_filled_list("stack", tensors))
-    first = shape_of(xs[0])
+    first = xs[0]._d.shape
     for i, x in enumerate(xs):
-        if shape_of(x) != first:
+        if x._d.shape != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(shape_of(x))} at "
                 f"entry {i}"

@@ -7,6 +7,7 @@ import numpy as np
 
 from .chunks import Array, in_chunks
 from .gaussian import _ndtr, ndtr_and_gelu, polynomial
+from .numpy import cannot_warn
 
 __all__ = [
     "asinh_slope",
@@ -475,6 +476,7 @@ def by_sign(x: Array, positive: float, other: float) -> Array:
     return np.asarray(result.view(x.dtype))
 
 
+@cannot_warn
 def select(mask: Array, x: Array, y: Array) -> Array:
     """`np.where(mask, x, y)`; of many elements by their bits, as a random mask costs np.where 4 ns an element."""
     like = x if getattr(x, "ndim", 0) else y
