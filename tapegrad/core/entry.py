@@ -150,7 +150,7 @@ def saved_arrays(entry: Entry) -> Iterator[Any]:
         return
     values = (*entry[4], entry[5], *entry[10:]) if type(entry[1]) is tuple else (*entry[5:8], *entry[13:])
     for v in values:
-        yield from (w for w in (v if type(v) is tuple else (v,)) if hasattr(w, "nbytes"))
+        yield from [w for w in (v if type(v) is tuple else (v,)) if hasattr(w, "nbytes")]
 
 
 def place_of(entry: Entry) -> tuple[Any, int]:

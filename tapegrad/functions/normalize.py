@@ -22,7 +22,7 @@ from ..kernels.shape import shape_of
 from ..levels.level import bottom
 from ..modes import no_grad
 from ..table import elementwise as elementwise_records
-from ..table.normalize import standardize, standardized_rows
+from ..table.normalize import standardize, standardized, standardized_rows
 from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
 from .joining import cat
@@ -50,7 +50,10 @@ def _standardized_by(x: Any, weight: Any, bias: Any, dims: Dims, sizes: tuple[in
     half = x._d.dtype if x._d.dtype in HALF else None
     if half is not None:
         x, weight, bias = (None if a is None else tensor(a).float() for a in (x, weight, bias))
-    y, mean, var, _ = standardize(x, _affine(weight, sizes, 1.0), _affine(bias, sizes, 0.0), dims, eps)
+    w, b = _affine(weight, sizes, 1.0), _affine(bias, sizes, 0.0)
+    if half is None and (found := standardized(x, w, b, dims, eps)) is not None:
+        return found
+    y, mean, var, _ = standardize(x, w, b, dims, eps)
     return (y if half is None else TABLE["cast"].call(y, half)), mean, var
 
 
@@ -66,7 +69,10 @@ def _check_channels(channels: int, **given: Any) -> None:
 
 def _check_dtypes(x: Any, *parameters: Any) -> None:
     """That parameters have the input's dtype, or all float32 beside a 16-bit input."""
-    own, single = x._d.dtype, np.dtype(np.float32)
+    own = x._d.dtype
+    if all([p is None or (isinstance(p, Box) and p._d.dtype is own) for p in parameters]):
+        return
+    single = np.dtype(np.float32)
     given = {tensor(p)._d.dtype for p in parameters if p is not None}
     if not given or given == {own} or (own in HALF and given == {single}):
         return
@@ -78,20 +84,20 @@ def _check_dtypes(x: Any, *parameters: Any) -> None:
     )
 
 
-@no_grad()
 def move(t: Any, factor: float, amount: Any, share: float) -> None:
     """t * factor + amount * share, written into t, a buffer of a layer: straight into its array where no transform looks."""
     t = tensor(t)
-    array, more = t._d, amount._d if isinstance(amount, Box) else amount
-    plain = LEVEL.get() is None and TRANSFORMING.get() is None and not functional(array)
-    if plain and (more is amount or more.dtype is array.dtype):
-        array = inplace.target(t)
+    more = amount._d if isinstance(amount, Box) else amount
+    plain = LEVEL.get() is None and TRANSFORMING.get() is None and not functional(t._d)
+    if plain and (more is amount or more.dtype is t._d.dtype):
+        array = inplace.target(t)  # to which nothing else may refer here
         if array is None:
             array = t._d = t._d.copy(order="K")
         array *= factor
         array += more * share
     else:
-        t.mul_(factor).add_(amount * share)
+        with no_grad():
+            t.mul_(factor).add_(amount * share)
 
 
 def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:

@@ -168,24 +168,59 @@ def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: 
     return results
 
 
-def _pull_rows(
-    g: Any, scale: Any, answers: tuple[Any, ...], saved: tuple[Any, ...], params: tuple[Any, ...], wanted: list[Any]
-) -> list[Any]:
-    centred = answers[3]
+def _pull_rows(g: Any, e: Any, wanted: Any) -> list[Any]:
+    w, centred, scale = e[4][1], e[5][3], e[10]
     if g.ndim == 2:
-        return standardize_rows_back(np.ascontiguousarray(g), centred, scale, saved[1], *wanted)
+        return standardize_rows_back(np.ascontiguousarray(g), centred, scale, w, *wanted)
     sizes = len(scale), -1
     rows = np.ascontiguousarray(g).reshape(sizes)
-    x, weight, bias = standardize_rows_back(rows, centred.reshape(sizes), scale, saved[1], *wanted)
+    x, weight, bias = standardize_rows_back(rows, centred.reshape(sizes), scale, w, *wanted)
     return [x if x is None else x.reshape(g.shape), weight, bias]
 
 
-def _line(t: Any, dtype: Any, sizes: tuple[int, ...]) -> Any:
+def _pull(g: Any, e: Any, wanted: Any) -> list[Any]:
+    w, (dims, eps), shapes = e[4][1], e[8], e[7]
+    scale = 1.0 / np.sqrt(e[5][2] + eps)
+    sizes = [shape if want else None for shape, want in zip(shapes[1:], wanted[1:], strict=True)]
+    weight, bias, x = _standardize_back(g, e[5][3], scale, w, dims, bool(wanted[0]), *sizes)
+    return [t if want else None for t, want in zip((x, weight, bias), wanted, strict=True)]
+
+
+def _line(t: Any, dtype: Any) -> Any:
     """The array of a weight, a number as it is; None for what the general way is to take."""
     if type(t) is float:
         return t
     a = small(t)
-    return a if a is not None and a.dtype is dtype and a.shape == sizes else None
+    return a if a is not None and a.dtype is dtype else None
+
+
+def standardized(input: Any, weight: Any, bias: Any, dims: Dims, eps: float) -> tuple[Any, Any, Any] | None:
+    """The first three outputs of `standardize`, mean and variance without history, of a private tensor of few elements.
+
+    None where this does not apply.
+    """
+    x = small(input, 4 * BLOCK)
+    if x is None:
+        return None
+    shape, dtype = x.shape, x.dtype
+    w, b = _line(weight, dtype), _line(bias, dtype)
+    if w is None or b is None:
+        return None
+    previous = silence()
+    try:
+        y, mean, var, centred = _standardize(x, w, b, dims, eps)
+    finally:
+        unsilence(previous)
+    slots = (input._s, 0 if w is weight else weight._s, 0 if b is bias else bias._s)
+    tape = recording() if slots != UNTRACKED else None
+    if tape is None:
+        return private(y), private(mean), private(var)
+    saved = (None, w, b if b is bias else None)
+    shapes = (shape, () if w is weight else w.shape, () if b is bias else b.shape)
+    metas = ((shape, dtype), (mean.shape, dtype), (var.shape, dtype), (shape, dtype))
+    answers = (None, None, var, centred)
+    op = TABLE["standardize"]
+    return record_first(op, tape, slots, saved, answers, y, shapes, (dims, eps), metas, None), private(mean), private(var)
 
 
 def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps: float) -> Any:
@@ -201,8 +236,8 @@ def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps
     shape, dtype = x.shape, x.dtype
     if shape[-1:] != sizes or len(shape) < 2:
         return None
-    w, b = _line(weight, dtype, sizes), _line(bias, dtype, sizes)
-    if w is None or b is None:
+    w, b = _line(weight, dtype), _line(bias, dtype)
+    if w is None or b is None or not (w is weight or w.shape == sizes) or not (b is bias or b.shape == sizes):
         return None
     previous = silence()
     try:
@@ -235,6 +270,7 @@ standardize = define(
     batch=_several,
     jvp=_j_standardize,
     samples=samples.standardized,
+    shortcut=shortcut_of_first(_pull),
 )
 _layer = TABLE["standardize"].variant(display="NativeLayerNormBackward0", shortcut=shortcut_of_first(_pull_rows))
 define(

@@ -141,16 +141,16 @@ def shortcut_of_first(pull: Callable[..., Sequence[Any]]) -> Callable[[Any], Any
     """The `shortcut` of an op that `record_first` records.
 
     Args:
-        pull: (g, residual, answers, saved, params, wanted) to the cotangents of the arguments, None for those not wanted.
+        pull: (g, entry, wanted) to the cotangents of the arguments, None for those not wanted.
     """
 
     def made(inner: Any) -> Any:
         def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
             if len(e) < 11 or len(g) > 1:
                 return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]
-            _, slots, _, _, saved, answers, _, _, params, _, residual = e
+            slots = e[1]
             wanted = slots if need is None else [sl and sl in need for sl in slots]
-            for sl, t in zip(slots, pull(g[0], residual, answers, saved, params, wanted), strict=True):
+            for sl, t in zip(slots, pull(g[0], e, wanted), strict=True):
                 if t is None:
                     continue
                 if sl in cot:
