@@ -23,10 +23,10 @@ def affine(x, count):
     return (*given, *[None] * (2 - count)), [x, *given]
 
 
-def layer_norm(count):
+def normalised(count, function):
     def run(x):
         weights, wanted = affine(x, count)
-        return F.layer_norm(x, (6,), *weights), wanted
+        return function(x, *weights), wanted
 
     return run
 
@@ -36,9 +36,12 @@ def of_one(function):
 
 
 FUNCTIONS = {
-    "layer_norm": layer_norm(0),
-    "layer_norm with weight": layer_norm(1),
-    "layer_norm with weight and bias": layer_norm(2),
+    "layer_norm": normalised(0, lambda x, w, b: F.layer_norm(x, (6,), w, b)),
+    "layer_norm with weight": normalised(1, lambda x, w, b: F.layer_norm(x, (6,), w, b)),
+    "layer_norm with weight and bias": normalised(2, lambda x, w, b: F.layer_norm(x, (6,), w, b)),
+    "batch_norm": normalised(0, lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
+    "batch_norm with weight and bias": normalised(2, lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
+    "group_norm": normalised(2, lambda x, w, b: F.group_norm(x, 2, w, b)),
     "cross_entropy": of_one(lambda x: F.cross_entropy(x, tg.tensor(LABELS))),
     "sum of cross_entropy": of_one(lambda x: F.cross_entropy(x, tg.tensor(LABELS), reduction="sum")),
     "nll_loss": of_one(lambda x: F.nll_loss(x, tg.tensor(LABELS))),
@@ -77,7 +80,8 @@ def residual_is_kept(y):
 def test_values_and_derivatives_are_those_without_residual(name, dtype, scale, monkeypatch):
     a = (scale * RNG.standard_normal((5, 6))).astype(dtype)
     y = FUNCTIONS[name](tg.tensor(a, requires_grad=True))[0]
-    assert residual_is_kept(y) or (name, scale) == ("gelu_tanh", 30)  # too far out
+    if name != "group_norm" and (name, scale) != ("gelu_tanh", 30):  # reshaped after it; too far out
+        assert residual_is_kept(y)
     got = [orders(FUNCTIONS[name], a, create_graph) for create_graph in (False, True)]
     node = y.grad_fn.name()
     without_residuals(monkeypatch)
@@ -116,7 +120,7 @@ def test_a_derivative_follows_from_what_hooks_give_back():
     assert x.grad.item() == 0.25
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if not name.startswith("batch_norm")])  # of all rows
 def test_a_cotangent_of_zero_stays_zero_behind_nan_and_infinity(name):
     a = RNG.standard_normal((5, 6))
     a[0, 0], a[1, 1], a[2, 2] = math.nan, math.inf, -math.inf
@@ -171,3 +175,18 @@ def test_the_derivative_of_an_lstm_of_one_length_is_the_rules(dtype, reverse, st
         by_rule = tg.autograd.grad(y, wanted, create_graph=True)
         for x, z in zip(raw, by_rule, strict=True):
             np.testing.assert_array_equal(x.numpy(), z.detach().numpy())
+
+
+def test_running_statistics_are_those_without_residual(monkeypatch):
+    x = tg.tensor(RNG.standard_normal((5, 6)), requires_grad=True)
+
+    def moved():
+        running = tg.zeros(6, dtype=tg.float64), tg.ones(6, dtype=tg.float64)
+        for _ in range(2):
+            F.batch_norm(x, *running, training=True, momentum=0.3)
+        return [t.numpy() for t in running]
+
+    got = moved()
+    without_residuals(monkeypatch)
+    for given, right in zip(got, moved(), strict=True):
+        np.testing.assert_array_equal(given, right)

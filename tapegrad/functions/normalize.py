@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core import inplace
+from ..core import inplace, record
 from ..core.level import LEVEL
 from ..core.op import TABLE
 from ..core.record import Box, functional, set_grad_fn_name, wrap
-from ..core.state import TRANSFORMING
+from ..core.state import PACKING, TRANSFORMING
 from ..dtypes import HALF
 from ..kernels.normalize import Dims
 from ..kernels.shape import shape_of
@@ -157,7 +157,45 @@ def _batch(
     return (y if half is None else TABLE["cast"].call(y, half)), None, None
 
 
+def _batch_of_vectors(
+    x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float, eps: float
+) -> Any:
+    """batch_norm in training of few vectors, where all that is given is private and of one dtype; else None."""
+    running = (running_mean, running_var)
+    given = [t for t in (x, *running, weight, bias) if t is not None]
+    if not all([type(t) in (record.Tensor, record.Parameter) and t._st is None for t in given]):
+        return None
+    own, line = x._d.dtype, x._d.shape[1:]
+    if (
+        PACKING.get()
+        or len(line) != 1
+        or x._d.shape[0] < 2
+        or not all([t._d.shape == line and t._d.dtype is own for t in given[1:]])
+    ):
+        return None
+    found = standardized(x, 1.0 if weight is None else weight, 0.0 if bias is None else bias, (0,), eps)
+    if found is None:
+        return None
+    y, mean, var = found
+    rows = x._d.shape[0]
+    for t, batch, share in zip(running, (mean, var), (momentum, momentum * rows / (rows - 1)), strict=True):
+        if t is not None:
+            move(t, 1 - momentum, batch._d[0], share)
+    return y
+
+
 @with_grad_fn_name("NativeBatchNormBackward0")
+def _batch_norm(
+    x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool, momentum: float | None, eps: float
+) -> Any:
+    sizes = shape_of(x)
+    if len(sizes) > 1 and 0 in sizes:
+        y = _of_nothing(x, weight, bias)
+    else:
+        y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+    return in_format_of(y, "NativeBatchNormBackward0", x)
+
+
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float | None = 0.1, eps: float = 1e-5,
@@ -175,6 +213,10 @@ def batch_norm(
     Raises:
         ValueError: if training with a single value a channel, or for an eps that is not positive.
     """
+    if training and eps > 0.0:
+        y = _batch_of_vectors(input, running_mean, running_var, weight, bias, momentum or 0.0, eps)
+        if y is not None:
+            return y
     x = floating(input, "batch_norm")
     sizes = shape_of(x)
     if training:
@@ -184,11 +226,7 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    if len(sizes) > 1 and 0 in sizes:
-        y = _of_nothing(x, weight, bias)
-    else:
-        y = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
-    return in_format_of(y, "NativeBatchNormBackward0", x)
+    return _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def _of_nothing(x: Any, weight: Any, bias: Any) -> Any:
