@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .constants import ones
+from .constants import counted, ones
 from .numpy import unbroadcast
 
 Dims = tuple[int, ...]
@@ -124,15 +124,15 @@ def standardize_rows(flat: Any, w: Any, b: Any, eps: float) -> tuple[Any, ...]:
 
     w and b are of a row, or the numbers 1 and 0.
     """
-    n = flat.shape[1]
-    mean = flat @ ones(n, flat.dtype)
+    one, n, _ = counted(flat.shape[1], flat.dtype)
+    mean = flat.dot(one)
     mean /= n
     centred = flat - mean[:, None]
     var = np.vecdot(centred, centred)
     var /= n
     scale = var + eps
     np.sqrt(scale, out=scale)
-    np.divide(1.0, scale, out=scale)
+    np.reciprocal(scale, out=scale)
     y = centred * scale[:, None]
     if isinstance(w, np.ndarray):
         y *= w
@@ -146,35 +146,36 @@ def standardize_rows_back(
 ) -> list[Any]:
     """`_standardize_back` of the same; None for what is not asked for."""
     rows, n = centred.shape
-    if not isinstance(w, np.ndarray):
-        bias = unbroadcast(g, (n,)) if of_bias else None
+    one, _, over_n = counted(n, g.dtype)
+    if isinstance(w, np.ndarray):
+        product = g * centred
+        weight = scale.dot(product) if of_weight else None
+        bias = ones(rows, g.dtype).dot(g) if of_bias else None
         if not moves:
-            return [None, None, bias]
-        tilt, shift = np.vecdot(g, centred), g @ ones(n, g.dtype)
-        for _ in range(3):
-            tilt *= scale
-        shift *= scale
-        tilt *= -1.0 / n
-        shift *= -1.0 / n
-        out = centred * tilt[:, None]
-        out += shift[:, None]
-        out += g * scale[:, None]
-        return [out, None, bias]
-    product = g * centred
-    weight = scale @ product if of_weight else None
-    bias = ones(rows, g.dtype) @ g if of_bias else None
-    if not moves:
-        return [None, weight, bias]
-    tilt, shift = product @ w, g @ w
-    for _ in range(2):
+            return [None, weight, bias]
+        tilt, shift = product.dot(w), g.dot(w)
         tilt *= scale
-    tilt *= -1.0 / n
-    shift *= -1.0 / n
-    part = g * w
-    part += np.multiply(centred, tilt[:, None], out=product)
+        tilt *= scale
+        tilt *= over_n
+        shift *= over_n
+        part = g * w
+        part += np.multiply(centred, tilt[:, None], out=product)
+        part += shift[:, None]
+        part *= scale[:, None]
+        return [part, weight, bias]
+    bias = unbroadcast(g, (n,)) if of_bias else None
+    if not moves:
+        return [None, None, bias]
+    tilt, shift = np.vecdot(g, centred), g.dot(one)
+    for _ in range(3):
+        tilt *= scale
+    shift *= scale
+    tilt *= over_n
+    shift *= over_n
+    part = centred * tilt[:, None]
     part += shift[:, None]
-    part *= scale[:, None]
-    return [part, weight, bias]
+    part += g * scale[:, None]
+    return [part, None, bias]
 
 
 def _standardize_back(

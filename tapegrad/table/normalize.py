@@ -236,8 +236,11 @@ def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps
     shape, dtype = x.shape, x.dtype
     if shape[-1:] != sizes or len(shape) < 2:
         return None
-    w, b = _line(weight, dtype), _line(bias, dtype)
-    if w is None or b is None or not (w is weight or w.shape == sizes) or not (b is bias or b.shape == sizes):
+    w = weight if type(weight) is float else small(weight)
+    b = bias if type(bias) is float else small(bias)
+    if w is None or not (w is weight or (w.dtype is dtype and w.shape == sizes)):
+        return None
+    if b is None or not (b is bias or (b.dtype is dtype and b.shape == sizes)):
         return None
     previous = silence()
     try:

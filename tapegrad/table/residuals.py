@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import record
 from ..core.box import MARK, getframe, private, recording, user_frame
-from ..core.entry import output_entry
+from ..core.entry import OUTPUT
 from ..core.op import GENERAL, Op
 from ..core.plain_vjp import add
 from ..core.record import count
@@ -92,8 +92,7 @@ def record_plain(
     code, at = user_frame(getframe(2), tape)
     res._s = s = next_slot()
     tape[s] = (op.id, slot, 0, code, at, *saved, r.dtype, *shapes, params, r.shape, residual)
-    if s > tape.limit:
-        tape.due(s)
+    count(tape, s, r.nbytes if saved[0] is None else saved[0].nbytes)
     return res
 
 
@@ -132,8 +131,12 @@ def record_first(
     s = next_slot()
     tape[s] = (op.id + GENERAL, slots, code, at, saved, answers, r.dtype, shapes, params, results, residual)
     res._s = j = next_slot()
-    tape[j] = output_entry(s, (code, at), 0)
-    count(tape, j, r.nbytes)
+    tape[j] = (OUTPUT, s, 0, code, at, 0)
+    nbytes = r.nbytes
+    if nbytes >= HEAVY:
+        tape.heavy(nbytes)
+    if j > tape.limit:
+        tape.due(j)
     return res
 
 
