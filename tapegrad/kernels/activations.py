@@ -43,6 +43,23 @@ GELU_EDGE = 40.0  # beyond, the slope of the tanh form is 0 or 1
 
 least: Any = np.minimum.reduce  # of a line; nan if that has one
 greatest: Any = np.maximum.reduce
+_INDEXED = 1 << 13  # elements up to which a search is quicker than a reduction: 0.3 us in place of 0.7
+
+
+def smallest(x: Array) -> Any:
+    """The smallest element of an array; nan if it has one."""
+    if 0 < x.size <= _INDEXED and x.flags.c_contiguous:
+        return x.reshape(-1)[x.argmin()]
+    return least(x, axis=None)
+
+
+def largest(x: Array) -> Any:
+    """The largest element of an array; nan if it has one."""
+    if 0 < x.size <= _INDEXED and x.flags.c_contiguous:
+        return x.reshape(-1)[x.argmax()]
+    return greatest(x, axis=None)
+
+
 _EXP_LIMIT = {"f": 88.0, "d": 709.0}  # exp stays finite up to here
 
 
@@ -51,7 +68,7 @@ def _sigmoid(x: Array, out: Array) -> None:
     np.exp(out, out=out)
     out += 1
     np.reciprocal(out, out=out)
-    if not least(x) >= -_EXP_LIMIT[x.dtype.char]:  # of nan, too
+    if not smallest(x) >= -_EXP_LIMIT[x.dtype.char]:  # of nan, too
         far = x < -_EXP_LIMIT[x.dtype.char]
         out[far] = np.exp(x[far])
 
@@ -61,7 +78,7 @@ def _gated(x: Array, exponent: Array, out: Array) -> None:
     np.exp(exponent, out=out)
     out += 1
     np.divide(x, out, out=out)
-    if not greatest(exponent) <= _EXP_LIMIT[x.dtype.char]:
+    if not largest(exponent) <= _EXP_LIMIT[x.dtype.char]:
         far = exponent > _EXP_LIMIT[x.dtype.char]
         # Two factors, neither of them subnormal; a finite x keeps -inf*0 from being nan.
         root = np.exp(-0.5 * exponent[far].astype(np.float64))
@@ -152,7 +169,7 @@ def _sigmoid_by_slope(x: Array, slope: Array) -> Array:
 
 
 def _sigmoid_slope(x: Array, out: Array) -> None:
-    if least(x) >= -_NORMAL[x.dtype.char]:
+    if smallest(x) >= -_NORMAL[x.dtype.char]:
         _sigmoid_by_slope(x, out)
         return
     np.abs(x, out=out)
@@ -361,14 +378,14 @@ NEITHER = None, None
 
 
 def sigmoid_and_slope(x: Array) -> Two:
-    if not least(x, axis=None) >= -_NORMAL[x.dtype.char]:
+    if not smallest(x) >= -_NORMAL[x.dtype.char]:
         return NEITHER
     slope = np.empty_like(x)
     return _sigmoid_by_slope(x, slope), slope
 
 
 def silu_and_slope(x: Array) -> Two:
-    if not least(x, axis=None) >= -_NORMAL[x.dtype.char]:
+    if not smallest(x) >= -_NORMAL[x.dtype.char]:
         return NEITHER
     slope = np.negative(x)
     return _gated_and_slope(x, slope, x)
@@ -394,7 +411,7 @@ def gelu_tanh_and_slope(x: Array) -> Two:
     exponent += 1
     exponent *= x
     exponent *= -2 * GELU_RATE
-    if not greatest(exponent, axis=None) <= _NORMAL[x.dtype.char]:
+    if not largest(exponent) <= _NORMAL[x.dtype.char]:
         return NEITHER
     rate += 1
     rate *= x

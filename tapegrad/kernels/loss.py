@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import softmax
-from .activations import greatest
+from .activations import largest
 from .constants import starts
 from .normalize import BLOCK, blocks
 
@@ -67,7 +67,7 @@ def row_losses_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
     own = p.reshape(-1).take(places)
     mine = own * h
     mine -= h
-    if not greatest(own) <= 0.5:  # Note [The largest share], in `reduce`
+    if not largest(own) <= 0.5:  # Note [The largest share], in `reduce`
         near = own > 0.5
         mine[near] = -h * softmax.sums_without(p, places[near])
     out.reshape(-1)[places] = mine

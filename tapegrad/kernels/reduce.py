@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import accumulate, softmax
+from .activations import largest
 from .elementwise import SAFE_SQUARES, _safe_div
 from .numpy import add_reduce, cannot_warn, finite, ordered, quiet, wide_sum
 
@@ -149,7 +150,7 @@ def _in_rows(p: Any, g: Any, dims: Dims) -> bool:
 
 
 def _has_large(p: Any) -> bool:
-    return bool(p.size and p.dtype.kind != "c" and not max_reduce(p, axis=None) <= 0.5)
+    return bool(p.size and p.dtype.kind != "c" and not largest(p) <= 0.5)
 
 
 def _exp_shares(x: Any, dims: Dims) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from .activations import greatest, least
+from .activations import greatest, largest, smallest
 from .chunks import CHUNK_BYTES, Array, computing
 from .constants import ones, starts
 from .numpy import quiet
@@ -51,8 +51,7 @@ def modest(x: Array) -> bool:
     """Whether exp(x) needs no shift; without one it is the more accurate."""
     if not x.size or not x.flags.c_contiguous:
         return False
-    line = x.reshape(-1)
-    return bool(greatest(line) <= _MODEST and least(line) >= -_MODEST)
+    return bool(largest(x) <= _MODEST and smallest(x) >= -_MODEST)
 
 
 def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -68,7 +67,7 @@ def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
 def log_of_sum(terms: Array, total: Array, axis: int | tuple[int, ...]) -> Array:
     """log(total) of the sums of terms of which the largest is 1; by log1p where the others are small."""
     result = np.log(total)
-    if total.size and least(total, axis=None) >= 1.5:
+    if total.size and smallest(total) >= 1.5:
         return np.asarray(result)
     near = (total >= 1) & (total < 1.5)
     if near.any():  # in such a row one term is 1
