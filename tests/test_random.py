@@ -467,3 +467,27 @@ def test_most_numbers_of_small_calls_are_drawn_ahead(monkeypatch: Any) -> None:
     assert len(calls) <= 24
     monkeypatch.setattr(g, "_drawn", None)
     assert g.uniform(16).shape == (16,)
+
+
+@pytest.mark.parametrize("size", [32, 1500])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_gamma_and_binomial_numbers_at_once_are_those_one_after_the_other(
+    size: int, dtype: Any, monkeypatch: Any
+) -> None:
+    """Also after a normal number that waits, and where an attempt of shape 1 ends without a uniform."""
+    rng = np.random.default_rng(size)
+    cases = [(lambda g, a: g.standard_gamma(a), (np.full(size, a),)) for a in (1.0, 2.5, 1000.0)]
+    cases.append((lambda g, a: g.standard_gamma(a), (1.0 + rng.exponential(2.0, size),)))
+    pairs = [(1, 0.5), (9, 0.3), (40, 0.75), (100, 0.3), (1000, 0.9), (10**6, 1e-7)]
+    cases += [(lambda g, n, p: g.binomial(n, p), (np.full(size, float(n)), np.full(size, p))) for n, p in pairs]
+    for k, (draw, given) in enumerate(cases):
+        given = tuple([a.astype(dtype) for a in given])
+        ours, twin = seeded(size + k), seeded(size + k)
+        for g in (ours, twin):
+            g.normal(k % 3, contiguous=False)
+        drawn = draw(ours, *given)
+        with monkeypatch.context() as patch:
+            patch.setattr(tr, "_MANY", size + 1)
+            assert drawn.tobytes() == draw(twin, *given).tobytes()
+        assert ours.get_state().tobytes() == twin.get_state().tobytes()
+        assert ours.normal(1).tobytes() == twin.normal(1).tobytes()

@@ -59,6 +59,7 @@ _WIDE_RANGE = 1 << 28  # randint takes 64-bit draws from this range on.
 _BLOCK = 16  # Normal values are made in blocks: 8 radii, 8 angles.
 _CHUNK = 512  # Blocks handled at once, so that temporaries stay in the CPU cache.
 _MOST_AHEAD = 4096  # Draws made at once for calls to come; a call for more takes just what it needs.
+_MANY = 32  # so many numbers are made at once where it can be
 _NO_WORDS, _NO_NORMALS = np.empty(0, np.uint32), np.empty(0, np.float32)
 _F32 = np.dtype(np.float32)
 
@@ -327,9 +328,18 @@ def _gamma(
         if y <= 0.0:
             continue
         v = y * y * y
-        u, square = 1.0 - uniform(), x * x
-        if u < 1.0 - _SQUEEZE * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
+        if _gamma_accepts(x, v, 1.0 - uniform(), d):
             return scale * d * v
+
+
+def _gamma_accepts(x: float, v: float, u: float, d: float) -> bool:
+    square = x * x
+    return u < 1.0 - _SQUEEZE * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v))
+
+
+def _mapped(function: Callable[[float], float], x: Array) -> Array:
+    """A function of the C library's, whose last bits NumPy's need not have, of each element."""
+    return np.fromiter(map(function, x.tolist()), np.float64, x.size)
 
 
 def _binomial(n: float, p: float, uniform: Callable[[], float]) -> float:
@@ -354,25 +364,63 @@ def _binomial_below(n: float, p: float, uniform: Callable[[], float]) -> float:
             if total > n:
                 return count
             count += 1.0
-    deviation, ratio, m = math.sqrt(n * p * (1.0 - p)), p / (1.0 - p), math.floor((n + 1.0) * p)
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    edge, alpha = 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
+    trials = _Trials(n, p)
     while True:
         u, v = uniform() - 0.5, uniform()
         distance = 0.5 - abs(u)
-        k = math.floor((2.0 * a / distance + b) * u + n * p + 0.5) if distance else -1
-        if distance >= 0.07 and v <= edge:
+        k = math.floor((2.0 * trials.a / distance + trials.b) * u + n * p + 0.5) if distance else -1
+        if (distance >= 0.07 and v <= trials.edge) or trials.accept(k, distance, v):
             return float(k)
-        if not 0 <= k <= n:
-            continue
+
+
+class _Trials:
+    """What Hormann's transformed rejection makes of a number of trials and a probability."""
+
+    def __init__(self, n: float, p: float) -> None:
+        self.n, self.deviation, self.ratio = n, math.sqrt(n * p * (1.0 - p)), p / (1.0 - p)
+        self.b = 1.15 + 2.53 * self.deviation
+        self.a = -0.0873 + 0.0248 * self.b + 0.01 * p
+        self.m = math.floor((n + 1.0) * p)
+        self.edge, self.alpha = 0.92 - 4.2 / self.b, (2.83 + 5.1 / self.b) * self.deviation
+
+    def accept(self, k: float, distance: float, v: float) -> bool:
+        """Whether k is accepted that is not within the squeeze."""
+        v *= self.alpha / (self.a / (distance * distance) + self.b) if distance else math.inf
+        return 0 <= k <= self.n and (not v or math.log(v) <= self.bound(k))
+
+    def bound(self, k: float) -> float:
+        n, m, ratio = self.n, self.m, self.ratio
         bound = (m + 0.5) * math.log((m + 1.0) / (ratio * (n - m + 1.0)))
         bound += (n + 1.0) * math.log((n - m + 1.0) / (n - k + 1.0))
         bound += (k + 0.5) * math.log(ratio * (n - k + 1.0) / (k + 1.0))
-        bound += _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
-        v *= alpha / (a / (distance * distance) + b)
-        if not v or math.log(v) <= bound:
-            return float(k)
+        return bound + (_stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k))
+
+
+def _rejected(draws: Array, wanted: int, n: float, p: float) -> tuple[Array, int]:
+    """As many binomial numbers as uniforms give by rejection, two an attempt, and how many of these were used."""
+    u, v = draws[::2] - 0.5, draws[1::2]
+    distance, trials = 0.5 - np.abs(u), _Trials(n, p)
+    with np.errstate(divide="ignore"):
+        k = np.where(distance > 0.0, np.floor((2.0 * trials.a / distance + trials.b) * u + n * p + 0.5), -1.0)
+    accepted = (distance >= 0.07) & (v <= trials.edge)
+    left = np.flatnonzero(~accepted & (k >= 0.0) & (k <= n))
+    weighed = v[left] * (trials.alpha / (trials.a / (distance[left] * distance[left]) + trials.b))
+    bounds = _mapped(functools.cache(trials.bound), k[left])
+    accepted[left] = (weighed == 0.0) | (_mapped(math.log, np.where(weighed > 0.0, weighed, 1.0)) <= bounds)
+    kept = np.flatnonzero(accepted)[:wanted]
+    return k[kept], 2 * (int(kept[-1]) + 1) if len(kept) == wanted else len(draws)
+
+
+def _counted(draws: Array, wanted: int, n: float, p: float) -> tuple[Array, int]:
+    """The same by counting geometric numbers, one of each uniform, whose sum stays within n."""
+    gaps = np.ceil(_mapped(math.log, np.where(draws > 0.0, draws, 1.0)) / math.log1p(-p))
+    sums = np.cumsum(np.where(draws > 0.0, np.minimum(gaps, n + 1.0), n + 1.0))  # whole numbers, so exact
+    ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + n, "right").tolist()  # of those that begin there
+    found, start = [], 0
+    while len(found) < wanted and start < len(ends) and ends[start] < len(ends):
+        found.append(float(ends[start] - start))
+        start = ends[start] + 1
+    return np.array(found), start
 
 
 def _stirling_tail(k: float) -> float:
@@ -853,15 +901,75 @@ class Generator:
         (experiment against PyTorch 2.13 CPU).
         """
         dt = _float_dtype(shapes.dtype, "standard_gamma")
-        values = self._gammas(shapes, float if dt.itemsize == 8 else lambda x: float(np.float32(x)))
+        values = self._gammas(shapes, np.float64 if dt.itemsize == 8 else np.float32)
         with np.errstate(under="ignore"):
             return np.asarray(np.maximum(_cast(values, dt), _tiny(dt)))
 
-    def _gammas(self, shapes: Array, rounded: Callable[[float], float]) -> Array:
-        flat = shapes.astype(np.float64).ravel().tolist()
-        with self._serial(4 * len(flat)) as uniform:
-            values = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in flat]
-        return np.asarray(np.maximum(np.array(values, np.float64).reshape(shapes.shape), _tiny(np.dtype(np.float64))))
+    def _gammas(self, shapes: Array, kind: type[np.floating[Any]]) -> Array:
+        wide = shapes.astype(np.float64).ravel()
+        if len(wide) >= _MANY and (wide >= 1.0).all() and np.isfinite(wide).all():
+            values = self._many_gammas((wide - _THIRD).astype(kind).astype(np.float64))
+        else:
+            rounded = float if kind is np.float64 else lambda x: float(kind(x))
+            with self._serial(4 * len(wide)) as uniform:
+                found = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in wide.tolist()]
+            values = np.array(found, np.float64)
+        return np.asarray(np.maximum(values.reshape(shapes.shape), _tiny(np.dtype(np.float64))))
+
+    # Where it does not depend on the outcome of an attempt which draws the next one takes, many are made at once: for gamma
+    # numbers of shapes from 1 on, whose attempts take a normal number and a uniform each (a shape below 1 draws one more
+    # before the first attempt, so that a rejection moves all that follow), and for binomial ones of one n and p.
+
+    def _many_gammas(self, d: Array) -> Array:
+        """Gamma numbers of the shapes d + 1/3, all at least 1; see `_gamma`."""
+        c = 1.0 / np.sqrt(9.0 * d)
+        low = -0.999 / float(c.max())  # normal numbers from there on give a positive y, whatever the shape
+        most = int(
+            min(0.5 / (0.5 * math.erfc(math.sqrt(0.5) / float(c.max())) + 1e-9), _MOST_AHEAD // 8)
+        )  # up to such a one
+        scales, slopes = d.tolist(), c.tolist()
+        values, done = np.empty(len(d)), 0
+        with self._lock:
+            while done < len(d):
+                if self._cached_normal is not None:  # an attempt alone, then pairs begin
+                    x, self._cached_normal = self._cached_normal, None
+                    y = 1.0 + slopes[done] * x
+                    if y > 0.0 and _gamma_accepts(x, y * y * y, 1.0 - float(self._uniform64(1)[0]), scales[done]):
+                        values[done] = scales[done] * (y * y * y)
+                        done += 1
+                    continue
+                pairs = min((len(d) - done) // 2 + 1, most)
+                draws = self._uniform64(4 * pairs).reshape(-1, 4)
+                angles = 2.0 * math.pi * draws[:, 0]
+                radii = np.sqrt(-2.0 * _mapped(math.log1p, -draws[:, 1]))
+                normals = np.stack([radii * _mapped(math.cos, angles), radii * _mapped(math.sin, angles)], 1).ravel()
+                u, square = 1.0 - draws[:, 2:].ravel(), normals * normals
+                accepted, broken, rejections = np.ones(len(u), bool), len(u), 0
+                doubtful = np.flatnonzero((u >= 1.0 - _SQUEEZE * square * square) | (normals < low))
+                for j, x, uniform in zip(doubtful.tolist(), normals[doubtful].tolist(), u[doubtful].tolist(), strict=True):
+                    own = done + j - rejections
+                    if own >= len(d):
+                        break
+                    y = 1.0 + slopes[own] * x
+                    if y <= 0.0:  # draws no uniform: what follows is not where it was looked for
+                        broken = j
+                        break
+                    if not _gamma_accepts(x, y * y * y, uniform, scales[own]):
+                        accepted[j], rejections = False, rejections + 1
+                kept = np.flatnonzero(accepted[:broken])[: len(d) - done]
+                part = slice(done, done + len(kept))
+                cubed = 1.0 + c[part] * normals[kept]
+                values[part] = d[part] * (cubed * cubed * cubed)
+                done += len(kept)
+                end = broken if done < len(d) else int(kept[-1]) + 1  # attempts that were made
+                used = 4 * (end // 2) + 3 * (end % 2)
+                if end % 2:
+                    self._cached_normal = float(normals[end])
+                if done < len(d) and broken < len(u):  # and one that took its normal number alone
+                    used += 0 if end % 2 else 2
+                    self._cached_normal = None if end % 2 else float(normals[end + 1])
+                self._used -= 2 * (draws.size - used)
+        return values
 
     def dirichlet(self, shapes: Array) -> Array:
         """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.
@@ -870,7 +978,7 @@ class Generator:
         below 1 (experiment against PyTorch 2.13 CPU).
         """
         dt = _float_dtype(shapes.dtype, "dirichlet")
-        values = self._gammas(shapes, float)
+        values = self._gammas(shapes, np.float64)
         with np.errstate(invalid="ignore", under="ignore"):
             values = _cast(values / values.sum(-1, keepdims=True), dt)
         below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
@@ -884,10 +992,32 @@ class Generator:
         (experiment against PyTorch 2.13 CPU).
         """
         dt = _float_dtype(counts.dtype, "binomial")
-        pairs = zip(*(v.astype(np.float64).ravel().tolist() for v in (counts, probabilities)), strict=True)
-        with self._serial(4 * counts.size) as uniform:
-            values = np.array([_binomial(n, p, uniform) for n, p in pairs], np.float64)
+        n, p = (v.astype(np.float64).ravel() for v in (counts, probabilities))
+        if len(n) >= _MANY and (n == n[0]).all() and (p == p[0]).all() and 1.0 <= n[0] < 2.0**30 and 0.0 < p[0] < 1.0:
+            values = self._many_binomials(len(n), float(n[0]), float(p[0]))
+        else:
+            with self._serial(4 * counts.size) as uniform:
+                values = np.array(
+                    [_binomial(*pair, uniform) for pair in zip(n.tolist(), p.tolist(), strict=True)], np.float64
+                )
         return _cast(values, dt).reshape(counts.shape)
+
+    def _many_binomials(self, count: int, n: float, p: float) -> Array:
+        """Numbers of successes of n trials each; see `_binomial`."""
+        below = 1.0 - p if p > 0.5 else p
+        make, each = (_rejected, 3) if n * below >= 10.0 else (_counted, int(n * below) + 2)
+        values, done = np.empty(count), 0
+        with self._lock:
+            while done < count:
+                draws = self._uniform64(min((each * (count - done) + 64) // 2 * 2, _MOST_AHEAD // 2))
+                found, used = make(draws, count - done, n, below)
+                self._used -= 2 * (len(draws) - used)
+                if not len(found):
+                    with self._serial(len(draws)) as uniform:
+                        found = np.array([_binomial_below(n, below, uniform)])
+                values[done : done + len(found)] = found
+                done += len(found)
+        return n - values if p > 0.5 else values
 
     def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int | None) -> Array:
         """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``; None: up to the dtype's largest.
