@@ -304,6 +304,7 @@ def numpy_page() -> str:
     return "\n".join(lines) + "\n\n" + "\n".join(functions)
 
 
+PACKAGES = ("func", "nn", "optim")  # whose names are imported when they are first asked for
 NAMESPACES = ("fft", "linalg", "masked", "nn/functional", "special")  # modules of functions alone
 
 
@@ -322,6 +323,13 @@ def namespace_page(path: str) -> str:
     imports += [f"from {dots} import {n} as {n}\n" for n in shared]
     functions = [define(n, vars(module)[n], "", False, path + "_") for n in names if n not in shared]
     return HEADER + IMPORTS + "".join(imports) + head + "\n".join(functions)
+
+
+def package_page(path: str) -> str:
+    module = importlib.import_module(f"tapegrad.{path}")
+    lines = [f"from . import {name} as {name}\n" for name in module.MODULES.split()]
+    homes = sorted(module.HOMES.items())
+    return HEADER + "".join(lines + [f"from .{home} import {n} as {n}\n" for home, names in homes for n in names.split()])
 
 
 def homes_page() -> str:
@@ -348,6 +356,7 @@ def pages() -> dict[str, str]:
         "homes.py": homes_page(), "__init__.pyi": public_page(), "_methods.pyi": methods_page(),
         "numpy/__init__.pyi": numpy_page(),
         **{f"{path}.pyi": namespace_page(path) for path in NAMESPACES},
+        **{f"{path}/__init__.pyi": package_page(path) for path in PACKAGES},
     }  # fmt: skip
 
 

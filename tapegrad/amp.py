@@ -12,6 +12,7 @@ from .core.warning import warn
 from .functions import casting, create
 from .functions.elementwise import where
 from .functions.joining import stack
+from .later import mark as _mark
 from .modes import no_grad
 from .tensor.tensor import Tensor
 
@@ -367,3 +368,6 @@ class GradScaler:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

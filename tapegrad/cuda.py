@@ -7,6 +7,7 @@ from typing import Any
 from . import dtypes
 from .functions import create
 from .kernels import devices
+from .later import mark as _mark
 
 __all__ = [
     "current_device", "device_count", "get_device_name", "is_available", "manual_seed", "manual_seed_all", "synchronize",
@@ -54,3 +55,6 @@ def manual_seed_all(seed: int) -> None:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

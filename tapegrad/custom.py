@@ -33,6 +33,7 @@ from .core import factories, record
 from .core.op import EVERYTHING, HOST, Op, Rule
 from .core.record import Box
 from .kernels.namespace import on_numpy, takes_namespace
+from .later import mark as _mark
 from .table.samples import common as inputs
 from .table.samples.common import Sample
 from .tensor.tensor import Tensor
@@ -352,3 +353,6 @@ def _check(name: str, op: Op) -> None:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

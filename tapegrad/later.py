@@ -9,7 +9,7 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
 
 from .homes import HOMES
@@ -28,11 +28,28 @@ ABOVE = {
 }
 
 
+class Package(types.ModuleType):
+    """A package within ours: the import system binds a module in it, once that is loaded, which marks the module."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, types.ModuleType) and value.__name__ == f"{self.__name__}.{name}":
+            value.__dict__[MARK] = True
+            if hasattr(value, "__path__"):
+                mark()
+
+
 def mark() -> None:
-    """Set MARK in every module of the package that is loaded; recording then skips its frames."""
+    """Set MARK in every module of the package that is loaded; recording then skips its frames.
+
+    What is not loaded with the package calls this when it is: packages, and modules that stand in none. (The package itself
+    stays a plain module, whose names are found faster.)
+    """
     for name, module in list(sys.modules.items()):
         if name == PACKAGE or name.startswith(PACKAGE + "."):
             module.__dict__[MARK] = True
+            if type(module) is types.ModuleType and hasattr(module, "__path__") and name != PACKAGE:
+                module.__class__ = Package
 
 
 def load(name: str) -> types.ModuleType:
@@ -48,6 +65,31 @@ def fill(module: types.ModuleType) -> None:
     for name in dir(module):
         if name not in module.__dict__.get("_ON_FIRST_USE", ()):
             getattr(module, name, None)
+
+
+def finder(page: dict[str, Any], homes: Mapping[str, str], modules: str = "") -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names come from its modules: `homes` has the names by module.
+
+    A name is kept on the package's page; `modules` are shown themselves.
+    """
+    package = page["__name__"].partition(".")[2]
+    home = {name: module for module, names in homes.items() for name in names.split()}
+    shown = modules.split()
+
+    def find(name: str) -> Any:
+        if name in shown or name in homes:
+            return load(f"{package}.{name}")
+        if name not in home:
+            raise AttributeError(f"module {page['__name__']!r} has no attribute {name!r}")
+        return page.setdefault(name, getattr(load(f"{package}.{home[name]}"), name))
+
+    find.__module__ = page["__name__"]
+    return find
+
+
+def names_of(homes: Mapping[str, str], modules: str = "") -> list[str]:
+    """The names that such a package shows."""
+    return sorted([*modules.split(), *" ".join(homes.values()).split()])
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from typing import Any
 from .core.record import Box
 from .functions.overrides import STATE, State, ask, overloaded, within
 from .functions.overrides import disabled as _disabled_torch_function_impl
+from .later import mark as _mark
 from .tensor.overriding import disable, enable
 
 __all__ = [
@@ -133,3 +134,6 @@ def _pop_mode_temporarily() -> Iterator[Any]:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_mark()

@@ -24,6 +24,7 @@ from .functions import create, linalg
 from .functions.joining import cat
 from .functions.operands import tensor
 from .functions.overrides import disabled
+from .later import mark as _mark
 from .programs.tracing import leaving
 from .tensor import printing
 from .tensor.access import raw
@@ -459,3 +460,6 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

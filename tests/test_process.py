@@ -383,3 +383,21 @@ def test_each_record_is_made_by_the_module_that_the_list_names():
         assert all(TABLE.made[name][1]["__name__"] == f"tapegrad.{home}" for name, home in HOME.items())
         assert set(TABLE) == set(HOME) and len(TABLE) == len(HOME) and TABLE.get("nothing") is None
         """)
+
+
+@pytest.mark.parametrize("first", ["", "import tapegrad.sparse, tapegrad.optim.lr_scheduler, tapegrad.nn.utils.rnn"])
+def test_every_module_that_is_imported_later_counts_as_ours(first):
+    """However it is imported: frames of ours are skipped where a call is placed, and a trace does not look into them."""
+    run(f"""
+        import importlib, pkgutil
+        {first}
+        import tapegrad as tg
+        from tapegrad.later import MARK
+        from tapegrad.nn.linear import Linear
+        for name in ("nn.modules.loss", "optim.sgd", "autograd.functional", "func.taylor", "utils.data", "numpy.fft", "io",
+                     "amp", "cuda", "custom", "masked", "sparse", "overrides", "jit", "programs.trace", "levels.laplacian",
+                     "functions.fft", "table.fft", "kernels.fft", "distributions.beta", "testing.law", "nn.utils.prune"):
+            importlib.import_module(f"tapegrad.{{name}}")
+        ours = {{m: v for m, v in list(sys.modules.items()) if m.split(".")[0] == "tapegrad" and v.__spec__ is not None}}
+        assert not [m for m, v in ours.items() if MARK not in vars(v)], [m for m, v in ours.items() if MARK not in vars(v)]
+        """)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from ..later import mark as _mark
 from ..modes import detect_anomaly as detect_anomaly
 from ..modes import enable_grad as enable_grad
 from ..modes import inference_mode as inference_mode
@@ -76,3 +77,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

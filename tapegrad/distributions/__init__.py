@@ -90,7 +90,7 @@ __all__ = [
     "kl_divergence", "register_kl", "transform_to",
 ]  # fmt: skip
 
-_mark()  # it is loaded on first use
+_mark()
 
 
 def __dir__() -> list[str]:

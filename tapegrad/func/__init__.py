@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from . import geometry as geometry
-from .batch import vmap
-from .fields import curl, divergence
-from .forward import jvp
-from .jacobian import elementwise_grad, hessian, jacfwd, jacobian, jacrev
-from .laplacian import laplacian
-from .products import hvp, linearize, vhp
-from .reverse import grad, grad_and_value, value_and_grad, vjp
-from .stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from .taylor import jet, nth_derivative
+from ..later import finder, mark, names_of
+from .jacobian import jacobian as jacobian
+from .laplacian import laplacian as laplacian  # these two not the modules of their names
 
-__all__ = [
-    "curl", "divergence", "elementwise_grad", "functional_call", "geometry", "grad", "grad_and_value", "hessian", "hvp",
-    "jacfwd", "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative",
-    "replace_all_batch_norm_modules_", "stack_module_state", "value_and_grad", "vhp", "vjp", "vmap",
-]  # fmt: skip
+HOMES = {
+    "batch": "vmap",
+    "fields": "curl divergence",
+    "forward": "jvp",
+    "jacobian": "elementwise_grad hessian jacfwd jacobian jacrev",
+    "laplacian": "laplacian",
+    "products": "hvp linearize vhp",
+    "reverse": "grad grad_and_value value_and_grad vjp",
+    "stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
+    "taylor": "jet nth_derivative",
+}
+MODULES = "geometry"
+__all__ = names_of(HOMES, MODULES)
+__getattr__ = finder(globals(), HOMES, MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
+
+
+mark()

@@ -7,6 +7,7 @@ found by reading files that PyTorch 2.13 wrote.
 `load` interprets the pickle itself: it calls the few functions that rebuild tensors, and nothing that a file names.
 """
 
+from ..later import mark as _mark
 from .files import get_unsafe_globals_in_checkpoint, load, save
 from .rebuild import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
@@ -18,3 +19,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypedDict, 
 import numpy as np
 
 from .. import errors
+from ..later import mark as _mark
 from ..nn.module import HasForward, Module
 
 if TYPE_CHECKING:
@@ -147,3 +148,6 @@ def compile(
 def compile_module(self: Module, **options: Any) -> None:
     """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
     self.__dict__["forward"] = compile(self.forward, **options)
+
+
+_mark()

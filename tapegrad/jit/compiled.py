@@ -20,7 +20,6 @@ from ..core.record import Box, peek_data
 from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
 from ..func import tree
 from ..functions import casting
-from ..later import mark
 from ..nn.module import Module
 from ..tensor.methods import methods
 from . import STATISTICS, pending
@@ -40,7 +39,6 @@ from .writes import argument_at
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
-mark()  # these modules are loaded later than the package
 methods()  # no class that a trace looks at changes from now on
 MOST_PROGRAMS = 8  # programs kept for one specialization
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly

@@ -4,6 +4,7 @@ Functions take tensors, arrays, numbers and nested lists, and give tensors; all 
 float64, int64, complex128 or bool, as in NumPy. NumPy's own functions do the same for tensors.
 """
 
+from ..later import mark as _mark
 from . import fft as fft
 from . import linalg as linalg
 from . import namespace
@@ -16,3 +17,6 @@ globals().update(namespace.PAGE)
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from . import functional as functional
-from . import lr_scheduler as lr_scheduler
-from . import scipy as scipy
-from . import swa_utils as swa_utils
-from .adam import Adam, Adamax, AdamW, NAdam, RAdam
-from .adaptive import Adadelta, Adagrad, RMSprop, Rprop
-from .lbfgs import LBFGS
-from .matrix import Adafactor, Muon, SparseAdam
-from .optimizer import Optimizer
-from .sgd import ASGD, SGD
+from ..later import finder, mark, names_of
 
-__all__ = [
-    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
-    "RAdam", "RMSprop", "Rprop", "SparseAdam", "functional", "lr_scheduler", "scipy", "swa_utils",
-]  # fmt: skip
+HOMES = {
+    "adam": "Adam AdamW Adamax NAdam RAdam",
+    "adaptive": "Adadelta Adagrad RMSprop Rprop",
+    "lbfgs": "LBFGS",
+    "matrix": "Adafactor Muon SparseAdam",
+    "optimizer": "Optimizer",
+    "sgd": "ASGD SGD",
+}
+MODULES = "functional lr_scheduler scipy swa_utils"
+__all__ = names_of(HOMES, MODULES)
+__getattr__ = finder(globals(), HOMES, MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
+
+
+mark()

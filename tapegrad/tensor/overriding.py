@@ -126,7 +126,7 @@ def enable() -> None:
     if not _undo:
         PLAIN.update((record.Tensor, record.Parameter))
         methods()
-        for suffix in NAMESPACES:
+        for suffix in (*NAMESPACES, ".nn"):  # whose layers keep functions
             fill(importlib.import_module(PACKAGE + suffix))
         _ask_in_class(record.Tensor)
         _ask_in_namespaces()

@@ -70,4 +70,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_mark()  # it is loaded on first use
+_mark()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ..later import mark as _mark
 from . import checkpoint as checkpoint
 from . import hooks as hooks
 
@@ -22,3 +23,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_mark()
