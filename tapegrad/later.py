@@ -143,6 +143,8 @@ class Table(dict[str, Record]):
         return isinstance(name, str) and self.get(name) is not None
 
     def get(self, name: str, default: Record | None = None) -> Record | None:  # type: ignore[override]
+        if name not in self.made and name not in HOME:
+            return default
         try:
             return self[name]
         except KeyError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.op import TABLE
+from ..core.op import TABLE, Op
 from ..errors import ForeignOperand
 from ..table.define import named
 from .arguments import put_out, reduced_dims
@@ -73,12 +73,14 @@ def function_of(name: str) -> Function:
     """The public function that follows from a record."""
     if name in FOUND:
         return FOUND[name]
-    op = TABLE.get(name)
+    try:
+        op: Op | None = TABLE[name]
+    except KeyError:
+        op = None
     if op is not None and op.kind == "elementwise" and not op.params:
         return op.call
     signature = None if op is None else SIGNATURES.get((op.arity, op.params))
     if op is None or signature is None:
         raise LookupError(f"{name}: functions/ has no function of this name, and none follows from a record; see derived.py")
-    return FOUND.setdefault(
-        name, named(signature(op.call), name, op.call.__doc__ or "")
-    )  # another thread may have been quicker
+    made = named(signature(op.call), name, op.call.__doc__ or "")
+    return FOUND.setdefault(name, made)  # another thread may have been quicker

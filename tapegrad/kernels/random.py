@@ -416,7 +416,8 @@ def _counted(draws: Array, wanted: int, n: float, p: float) -> tuple[Array, int]
     gaps = np.ceil(_mapped(math.log, np.where(draws > 0.0, draws, 1.0)) / math.log1p(-p))
     sums = np.cumsum(np.where(draws > 0.0, np.minimum(gaps, n + 1.0), n + 1.0))  # whole numbers, so exact
     ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + n, "right").tolist()  # of those that begin there
-    found, start = [], 0
+    found: list[float] = []
+    start = 0
     while len(found) < wanted and start < len(ends) and ends[start] < len(ends):
         found.append(float(ends[start] - start))
         start = ends[start] + 1
@@ -587,7 +588,7 @@ class Generator:
     # when the state is looked at.
 
     def _drawn(self, n: int) -> Array:
-        return self._stream._bit_generator.random_raw(n).astype(np.uint32)  # type: ignore[attr-defined,no-any-return]
+        return self._stream._bit_generator.random_raw(n).astype(np.uint32)
 
     def _forget(self) -> None:
         """Drop what was drawn ahead: the twister goes on from another state."""
