@@ -69,8 +69,8 @@ def _block(length: int, usual: int) -> int:
 
 
 def _cumsum_blocks(x: Array, reverse: bool) -> Array:
-    rows = x.reshape(-1, x.shape[-1])
-    result = np.empty(rows.shape, x.dtype)
+    rows, total = x.reshape(-1, x.shape[-1]), np.empty(x.shape, x.dtype)
+    result = total.reshape(rows.shape)
     triangle = _triangle(x.dtype.char, _block(x.shape[-1], _BLOCK_BYTES // x.itemsize), reverse)
     step = max(1, CHUNK_BYTES // (x.shape[-1] * x.itemsize))
     for start in range(0, len(rows), step):
@@ -79,7 +79,7 @@ def _cumsum_blocks(x: Array, reverse: bool) -> Array:
         if not finite(out):
             way = -1 if reverse else 1
             np.cumsum(part[:, ::way], axis=1, out=out[:, ::way])
-    return result.reshape(x.shape)
+    return total
 
 
 def _block_sums(rows: Array, triangle: Array, out: Array, reverse: bool) -> None:

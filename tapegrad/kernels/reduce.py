@@ -10,6 +10,7 @@ import numpy as np
 
 from . import accumulate, softmax
 from .activations import largest
+from .chunks import CHUNK_BYTES
 from .elementwise import SAFE_SQUARES, _safe_div
 from .numpy import add_reduce, cannot_warn, finite, ordered, quiet, wide_sum
 
@@ -121,28 +122,29 @@ def _centred(g: Any, p: Any, dims: Dims) -> Any:
     return softmax.in_row_blocks(_centred_rows, g, p) if _in_rows(p, g, dims) else centred(np, g, p, dims)
 
 
-def _centred_rows(g: Any, p: Any) -> Any:
+def _centred_rows(g: Any, p: Any, out: Any) -> None:
     index, shift = np.flatnonzero(p > 0.5), np.zeros((len(p), 1), g.dtype)
     shift[index // p.shape[1], 0] = g.reshape(-1)[index]
-    g = g - shift
-    g -= _dot_along(np, g, p, 1)
-    return g
+    np.subtract(g, shift, out=out)
+    out -= _dot_along(np, out, p, 1)
 
 
 def _centred_transposed(g: Any, p: Any, dims: Dims) -> Any:
+    rows = _in_rows(p, g, dims)
+    if rows and p.nbytes > CHUNK_BYTES:
+        return softmax.in_row_blocks(_centred_transposed_rows, g, p)
     if not _has_large(p):
         return g - p * (softmax.sum_kept(g, dims[0]) if dims and len(dims) == 1 else _kept_sum(np, g, dims))
-    rows = _in_rows(p, g, dims)
     return softmax.in_row_blocks(_centred_transposed_rows, g, p) if rows else centred_transposed(np, g, p, dims)
 
 
-def _centred_transposed_rows(g: Any, p: Any) -> Any:
-    index = np.flatnonzero(p > 0.5)
-    result = p * -softmax.sum_kept(g, 1)
-    result += g
-    rest, others = softmax.sums_without(p, index), softmax.sums_without(g, index)
-    result.reshape(-1)[index] = g.reshape(-1)[index] * rest - p.reshape(-1)[index] * others
-    return result
+def _centred_transposed_rows(g: Any, p: Any, out: Any) -> None:
+    np.multiply(p, -softmax.sum_kept(g, 1), out=out)
+    out += g
+    if _has_large(p):
+        index = np.flatnonzero(p > 0.5)
+        rest, others = softmax.sums_without(p, index), softmax.sums_without(g, index)
+        out.reshape(-1)[index] = g.reshape(-1)[index] * rest - p.reshape(-1)[index] * others
 
 
 def _in_rows(p: Any, g: Any, dims: Dims) -> bool:

@@ -54,11 +54,11 @@ def modest(x: Array) -> bool:
     return bool(largest(x) <= _MODEST and smallest(x) >= -_MODEST)
 
 
-def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
+def _softmax(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
     if modest(x):
-        result = np.exp(x)
+        result: Array = np.exp(x, out=out)
     else:
-        result = x - max_kept(x, axis)
+        result = np.subtract(x, max_kept(x, axis), out=out)
         np.exp(result, out=result)
     result /= sum_kept(result, axis)
     return result
@@ -87,43 +87,44 @@ def sums_without(x: Array, index: Array) -> Array:
     return sum_kept(rows, 1)[:, 0]
 
 
-def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
-    result = x - max_kept(x, axis)
+def _log_softmax(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
+    result: Array = np.subtract(x, max_kept(x, axis), out=out)
     terms = np.exp(result)
     result -= log_of_sum(terms, sum_kept(terms, axis), axis)
     return np.asarray(result)
 
 
-def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
+def _logsumexp(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
     if modest(x):
         total = sum_kept(np.exp(x), axis)
         if not ((total > 0.5) & (total < 1.5)).any():
-            return np.asarray(np.log(total))
+            return np.asarray(np.log(total, out=out))
     shift = max_kept(x, axis)
     shift[~np.isfinite(shift)] = 0  # inf - inf would be nan; without a shift exp and log give the limits
     terms = x - shift
     np.exp(terms, out=terms)
-    return np.asarray(log_of_sum(terms, sum_kept(terms, axis), axis) + shift)
+    return np.asarray(np.add(log_of_sum(terms, sum_kept(terms, axis), axis), shift, out=out))
 
 
-def in_row_blocks(kernel: Callable[..., Array], *arrays: Array) -> Array:
-    """kernel(rows, ...) of arrays of one shape in C order, so many rows at a time that the temporaries stay in the cache."""
+def in_row_blocks(kernel: Callable[..., object], *arrays: Array, width: int | None = None) -> Array:
+    """What kernel(rows, ..., out) fills, rows of the given width or of that of the arrays.
+
+    These are of one shape and dtype, in C order; so many rows are done at a time that the temporaries stay in the cache.
+    """
     shape = arrays[0].shape
     flat = [a.reshape(-1, shape[-1]) for a in arrays]
     step = max(CHUNK_BYTES // max(flat[0].itemsize * shape[-1], 1), 1)
-    result: Array | None = None
-    for i in range(0, len(flat[0]), step):
-        part = kernel(*[a[i : i + step] for a in flat])
-        if result is None:
-            result = np.empty((len(flat[0]), part.shape[-1]), part.dtype)
-        result[i : i + step] = part
-    assert result is not None
-    return result.reshape(*shape[:-1], -1)
+    width = shape[-1] if width is None else width
+    result = np.empty((*shape[:-1], width), flat[0].dtype)
+    rows = result.reshape(len(flat[0]), width)
+    for i in range(0, len(rows), step):
+        kernel(*[a[i : i + step] for a in flat], rows[i : i + step])
+    return result
 
 
 @quiet
-def _rowwise(kernel: Callable[[Array, int | tuple[int, ...]], Array], x: Array, axis: Axis) -> Array:
-    """Run `kernel(x, axis)`, which keeps the dimensions, under the promises of this module."""
+def _rowwise(kernel: Callable[..., Array], x: Array, axis: Axis, width: int | None = None) -> Array:
+    """Run `kernel(x, axis, out)`, which keeps the dimensions or reduces to `width`, under the promises of this module."""
     source = computing(x) if x.ndim else computing(x).reshape(1)
     axes = (normalize_axis_index(axis, source.ndim),) if type(axis) is int else normalize_axis_tuple(axis, source.ndim)
     length = source.shape[-1]
@@ -132,7 +133,7 @@ def _rowwise(kernel: Callable[[Array, int | tuple[int, ...]], Array], x: Array, 
         columns = np.ascontiguousarray(source.reshape(-1, length).T)
         result = np.ascontiguousarray(kernel(columns, 0).T).reshape(*source.shape[:-1], -1)
     elif axes == (source.ndim - 1,) and source.nbytes > CHUNK_BYTES and source.flags.c_contiguous:
-        result = in_row_blocks(lambda rows: kernel(rows, 1), source)
+        result = in_row_blocks(lambda rows, out: kernel(rows, 1, out), source, width=width)
     else:
         result = kernel(source, axes[0] if len(axes) == 1 else axes)
     return np.asarray(result if x.ndim else result.reshape(()), x.dtype)
@@ -170,7 +171,7 @@ def logsumexp(x: Array, axis: Axis, keepdims: bool = False) -> Array:
 
     Error: 2.3 eps times the largest of 1, |max| and log(sum).
     """
-    result = _rowwise(_logsumexp, x, axis)
+    result = _rowwise(_logsumexp, x, axis, 1)
     if keepdims or x.ndim == 0:
         return result
     return result.squeeze(normalize_axis_tuple(axis, x.ndim))
