@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from tapegrad.kernels import accumulate, activations, cumsum, gaussian, softmax
+from tapegrad.kernels import accumulate, activations, cumsum, gaussian, linalg, reduce, softmax
 
 
 def kernel_of(name):
@@ -670,3 +670,12 @@ def test_stable_order_of_wide_indices():
     for n in (1, 10, 1 << 16, (1 << 16) + 1, 1 << 20, 1 << 33):
         index = rng.integers(0, n, 5000) // 3
         np.testing.assert_array_equal(accumulate._stable_order(index, n), np.argsort(index, kind="stable"))
+
+
+def test_results_made_in_parts_own_their_memory():
+    """Views are copied before they are handed out as gradients, and before they are written to."""
+    x, y = np.ones((60, 20, 300), np.float32), np.ones((300, 7), np.float32)
+    results = [f(x, 2) for f in (softmax.softmax, softmax.log_softmax, cumsum.cumsum)]
+    results += [f(x, x, (2,)) for f in (reduce._centred, reduce._centred_transposed)]
+    results += [linalg._matmul_forward(x, y), linalg._linear_forward(x, y.T, y[0])]
+    assert all(r.flags.owndata and r.flags.c_contiguous for r in results)

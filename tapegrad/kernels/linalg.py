@@ -22,10 +22,11 @@ def _matmul_forward(x: Any, y: Any) -> Any:
 def _product(x: Any, y: Any) -> Any:
     if x.shape[-1] == 1 and x.size * y.size:
         return np.multiply(x, y, order="C")  # an outer product: BLAS takes four times as long over it
-    if x.ndim > 2 == y.ndim and x.flags.c_contiguous and x.size:
-        return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(
-            *x.shape[:-1], y.shape[1]
-        )  # one product: many small ones take 1.6 to 2.4 times as long
+    if x.ndim > 2 == y.ndim and x.flags.c_contiguous and x.size and x.dtype is y.dtype:
+        # One product: many small ones take 1.6 to 2.4 times as long. The result is no view, so that it can be written to.
+        out, rows = np.empty((*x.shape[:-1], y.shape[1]), x.dtype), x.size // x.shape[-1]
+        np.matmul(x.reshape(rows, x.shape[-1]), y, out=out.reshape(rows, y.shape[1]))
+        return out
     return np.matmul(x, y) if x.ndim < 4 else ordered(np.matmul(x, y))
 
 
