@@ -223,6 +223,14 @@ def test_buckets_give_the_results_of_single_parameters(name, settings, expected,
     assert found == each_alone(name, settings, monkeypatch)
 
 
+@pytest.mark.parametrize("name, settings, expected", CASES)
+def test_parts_give_the_results_of_whole_parameters(name, settings, expected, monkeypatch):
+    whole = each_alone(name, settings, monkeypatch)
+    monkeypatch.setattr(optim.optimizer, "LARGE_BYTES", 0)
+    monkeypatch.setattr(optim.optimizer, "PART_BYTES", 12_000)
+    assert each_alone(name, settings, monkeypatch) == whole
+
+
 def no_gradient(opt, i):
     if i == 1:
         opt.param_groups[0]["params"][1].grad = None

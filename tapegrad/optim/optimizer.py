@@ -42,6 +42,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 Group = dict[str, Any]
 TENSORS = Tensors()
+LARGE_BYTES = 1 << 20  # parameters beyond this are updated in parts
+PART_BYTES = 1 << 18  # with its state and temporaries a part stays in the cache
 
 
 class _RequiredParameter:
@@ -359,17 +361,42 @@ class Optimizer:
 
     def _step_one(self, p: Any, state: dict[str, Any], h: Group) -> None:
         """Update one parameter in place."""
-        array = writable(p)
+        array, gradient = writable(p), raw(p._g)
         s = {k: raw(t)[()] if k in self.scalars else writable(t) for k, t in state.items()}
-        self._arrays.begin(array)
-        new = self.updated(self._arrays, array, raw(p._g), s, h)
-        if new is not array:
-            np.copyto(array, new)
+        dense = [array, gradient, *[v for k, v in s.items() if k not in self.scalars]]
+        if array.nbytes > LARGE_BYTES and all([a.flags.c_contiguous and a.shape == array.shape for a in dense]):
+            s = self._run_in_parts(array, gradient, s, h)
+        else:
+            self._run(array, gradient, s, h)
         for k, value in s.items():
             if k not in state:
                 self.state[p][k] = wrap(value)
             elif k in self.scalars:
                 writable(state[k])[...] = value
+
+    def _run(self, array: Any, gradient: Any, s: dict[str, Any], h: Group) -> None:
+        """Update an array and its state in place; scalars and new arrays of the state are put into `s`."""
+        self._arrays.begin(array)
+        new = self.updated(self._arrays, array, gradient, s, h)
+        if new is not array:
+            np.copyto(array, new)
+
+    def _run_in_parts(self, array: Any, gradient: Any, s: dict[str, Any], h: Group) -> dict[str, Any]:
+        """The same for parts that fit the cache, one after the other; the state afterwards."""
+        found = dict(s)
+        size = PART_BYTES // array.itemsize
+        for start in range(0, array.size, size):
+            part = slice(start, start + size)
+            own = {k: v if k in self.scalars else v.reshape(-1)[part] for k, v in s.items()}
+            self._run(array.reshape(-1)[part], gradient.reshape(-1)[part], own, h)
+            for k, value in own.items():
+                if np.ndim(value) == 0:
+                    found[k] = value
+                elif k not in s:
+                    if k not in found:
+                        found[k] = np.empty(array.shape, value.dtype)
+                    found[k].reshape(-1)[part] = value
+        return found
 
     def evolved(self, p: Any, g: Any, state: dict[str, Any], group: Group) -> tuple[Any, dict[str, Any]]:
         """New parameter and state as new tensors."""
