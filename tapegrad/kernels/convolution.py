@@ -56,27 +56,37 @@ class Layout:
         self.plain = set(w[2:]) == set(stride) == {1} and not any(padding) and y == tuple(sizes)
         dims = list(zip(sizes, w[2:], y, stride, padding, dilation, strict=True))
         # what the windows reach: (size, places in x, the same places counted from the first)
-        reach = [(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims]
-        several = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1
-        line = prod(y[1:])
-        self.by_image = (
-            several and line < SHORT_LINE and line * y[0] >= FEW_PLACES and prod(w[3:]) * self.channels >= FEW_TAPS
-        )
-        if self.by_image:
-            reach[0] += -reach[0] % stride[0]
-        self.reach = tuple(reach)
+        self.reach = tuple([(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims])
         ends = [window(size, r, 1, -p) for size, r, p in zip(sizes, self.reach, padding, strict=True)]
         self.own, self.given = ((..., *part) for part in zip(*ends, strict=True))
+        several, line = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1, prod(y[1:])
+        few = line * y[0] < FEW_PLACES or prod(w[3:]) * self.channels < FEW_TAPS
+        self.by_image = several and line < SHORT_LINE and not few
         rows = self.by_image or (several and line >= FEW_PLACES)
         self.row, *self.rest = dims if rows else [(1, 1, 1, 1, 0, 1), *dims]
         self.stack = (self.row[2] - 1) * self.row[3] + self.row[1]  # rows of x that the stack of matrices overlaps in
         self.taps = (self.row[1], *[d[1] for d in self.rest])
         self.places = (n, *[d[2] for d in self.rest])
         self.order = (1, 3, 2, 0, *range(4, 4 + len(self.rest)))  # from (n, group, channel, row, ..)
+        if self.by_image:
+            self.lines = -(-self.stack // self.row[3])
+            self.image = (groups, *self.taps[1:], self.channels, self.row[3], self.lines, *self.places[1:])
+            self.copies = self.copies_of_rows()
 
     def split(self, a: Array, channels: int, i: int) -> Array:
         """A view of x (i = 0) or of y (i = 2) as (group, row, channel, n, *rest)."""
         return a.reshape(self.n, self.groups, channels, self.row[i], *[d[i] for d in self.rest]).transpose(self.order)
+
+    def copies_of_rows(self) -> list[tuple[Any, Any]]:
+        """Where in a laid out image, and from where in x; rows that lie a stride apart stand together."""
+        copies = []
+        for first, *tap in product(range(self.row[3]), *map(range, self.taps[1:])):
+            size, _, _, stride, padding, _ = self.row
+            ends = [window(size, self.lines, stride, first - padding)]
+            ends += [window(n, m, s, t * d - p) for t, (n, _, m, s, p, d) in zip(tap, self.rest, strict=True)]
+            to, source = zip(*ends, strict=True)
+            copies.append(((slice(None), slice(None), *tap, slice(None), first, *to), (..., *source)))
+        return copies
 
     def matrix(self, w: Array) -> Array:
         """w as (group, 1, filter, tap and channel)."""
@@ -92,7 +102,14 @@ class Layout:
         """x as (group, row, tap and channel, place)."""
         if self.plain:
             return x.reshape(self.n, self.groups, self.channels, prod(x.shape[2:])).swapaxes(0, 1)
-        framed, batch, channel, row, taps, steps = self.framed(x)
+        framed = x[self.given]
+        if framed.shape[2:] != self.reach:
+            framed = np.zeros((*x.shape[:2], *self.reach), x.dtype)
+            framed[self.own] = x[self.given]
+        batch, channel, *steps = framed.strides
+        row, rest = (steps[0], steps[1:]) if len(steps) == len(self.rest) + 1 else (0, steps)
+        taps = [d[5] * step for d, step in zip(self.rest, rest, strict=True)]
+        steps = [d[3] * step for d, step in zip(self.rest, rest, strict=True)]
         unfolded = np.ascontiguousarray(
             _strided(
                 framed,
@@ -108,26 +125,12 @@ class Layout:
             (group, line * self.row[3], places * item, item),
         )
 
-    def framed(self, x: Array) -> tuple[Array, int, int, int, list[int], list[int]]:
-        """x with its padding, and how far apart its images, channels, rows, taps and places are."""
-        framed = x[self.given]
-        if framed.shape[2:] != self.reach:
-            framed = np.zeros((*x.shape[:2], *self.reach), x.dtype)
-            framed[self.own] = x[self.given]
-        batch, channel, *steps = framed.strides
-        row, rest = (steps[0], steps[1:]) if len(steps) == len(self.rest) + 1 else (0, steps)
-        taps = [d[5] * step for d, step in zip(self.rest, rest, strict=True)]
-        return framed, batch, channel, row, taps, [d[3] * step for d, step in zip(self.rest, rest, strict=True)]
-
-    def images(self, x: Array) -> Array:
-        """Images of x as (image, group, tap and channel, place): each tap of the rows reads some of the places."""
-        framed, batch, channel, row, taps, steps = self.framed(x)
-        apart = self.row[3]
-        lines = (apart, self.reach[0] // apart)  # one after the other those that a tap reads
-        shape = (len(x), self.groups, *self.taps[1:], self.channels, *lines, *self.places[1:])
-        strides = (batch, self.channels * channel, *taps, channel, row, apart * row, *steps)
-        unfolded = np.ascontiguousarray(_strided(framed, shape, strides))
-        return unfolded.reshape(len(x), self.groups, prod(self.taps[1:]) * self.channels, -1)
+    def images(self, x: Array, into: Array) -> Array:
+        """Some images of x as (image, group, tap and channel, place), in an array that is 0 where x is padded."""
+        x = x.reshape(len(x), self.groups, self.channels, *x.shape[2:])
+        for to, source in self.copies:
+            into[to] = x[source]
+        return into.reshape(len(x), self.groups, prod(self.taps[1:]) * self.channels, -1)
 
     def packed(self, y: Array) -> Array:
         """y as (group, row, filter, place)."""
@@ -163,15 +166,17 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
 def _by_image(a: Layout, x: Array, w: Array, out: Array) -> None:
     """Images that fit the cache at a time: a product for each tap of the rows, added up."""
     _, taps, rows, apart, *_ = a.row
-    line, count = prod(a.places[1:]), prod(a.taps[1:]) * a.channels
-    matrices = a.matrix(w).reshape(a.groups, a.filters, taps, count)
+    line = prod(a.places[1:])
+    matrices = a.matrix(w).reshape(a.groups, a.filters, taps, prod(a.taps[1:]) * a.channels)
     results = out.reshape(a.n, a.groups, a.filters, rows * line)
-    step = max(1, IMAGE_BYTES // max(1, a.groups * count * a.reach[0] * line * x.itemsize))
+    step = max(1, IMAGE_BYTES // (prod(a.image) * x.itemsize))
+    memory = np.zeros((min(step, a.n), *a.image), x.dtype)
     for start in range(0, a.n, step):
-        images, total = a.images(x[start : start + step]), results[start : start + step]
+        total = results[start : start + step]
+        images = a.images(x[start : start + step], memory[: len(total)])
         product: Array = total
         for tap in range(taps):
-            first = (tap % apart * (a.reach[0] // apart) + tap // apart) * line
+            first = (tap % apart * a.lines + tap // apart) * line
             np.matmul(matrices[:, :, tap], images[..., first : first + rows * line], out=product)
             if tap:
                 total += product
