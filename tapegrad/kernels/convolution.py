@@ -26,6 +26,7 @@ Sizes = tuple[int, ...]
 FEW_PLACES = 16  # products narrower than this cost more than copies that make them wider
 SHORT_LINE = 32  # places; products of one line each run at half the speed of wide ones
 FEW_TAPS = 16  # taps and channels of a line; products over fewer cost more than they save
+MANY_TAPS = 128  # over so many, products of lines twice as long gain, too
 IMAGE_BYTES = 1 << 18  # of images that are laid out at a time
 MANY_CHANNELS = 8
 THREADED = 1 << 21  # multiplications from which it pays that OpenBLAS shares a product among threads
@@ -60,8 +61,9 @@ class Layout:
         ends = [window(size, r, 1, -p) for size, r, p in zip(sizes, self.reach, padding, strict=True)]
         self.own, self.given = ((..., *part) for part in zip(*ends, strict=True))
         several, line = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1, prod(y[1:])
-        few = line * y[0] < FEW_PLACES or prod(w[3:]) * self.channels < FEW_TAPS
-        self.by_image = several and line < SHORT_LINE and not few
+        taps = prod(w[3:]) * self.channels
+        short = taps >= FEW_TAPS and line < (SHORT_LINE if taps < MANY_TAPS else 2 * SHORT_LINE)
+        self.by_image = several and short and line * y[0] >= FEW_PLACES
         rows = self.by_image or (several and line >= FEW_PLACES)
         self.row, *self.rest = dims if rows else [(1, 1, 1, 1, 0, 1), *dims]
         self.stack = (self.row[2] - 1) * self.row[3] + self.row[1]  # rows of x that the stack of matrices overlaps in
