@@ -2294,3 +2294,33 @@ def test_recurrent_states_that_a_function_keeps_are_state_of_its_program(kind):
 def test_compile_leaves_numpys_random_numbers_alone():
     code = "import numpy as np; np.random.seed(0); import tapegrad as tg; tg.compile(abs); print(np.random.get_state()[2])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "624\n"
+
+
+def test_a_compiled_call_and_its_reverse_pass_look_at_no_value():
+    w, x = tg.ones(64, 64).requires_grad_(), tg.ones(32, 64)
+    compiled = tg.compile(lambda x: ((x @ w).tanh() ** 2).sum(), fullgraph=True)
+    for _ in range(3):
+        value = compiled(x)
+    (specialization,) = compiled.specializations.values()
+    program = specialization.programs[0]
+    given = {*program.program.arguments, *[s.number for s in program.program.inputs]}
+    assert given.isdisjoint(ref.number for ref in program.program.results)  # what the pass reads of them is not copied
+    assert all(type(t) in PENDING_CLASSES for t in (w, x, value))
+    value.backward()
+    assert all(type(t) in PENDING_CLASSES for t in (w, x, value))
+    assert tg.allclose(w.grad, tg.full((64, 64), 32 * 2 * np.tanh(64.0) / np.cosh(64.0) ** 2))
+
+
+def test_a_recorded_pass_of_a_compiled_call_has_the_values_of_the_call():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    compiled = tg.compile(lambda x: (x * w**3).sum(), fullgraph=True)
+    for _ in range(3):
+        value = compiled(tg.tensor([1.0, 1.0]))
+        with tg.no_grad():
+            w.add_(1.0)
+        (g,) = tg.autograd.grad(value, w, create_graph=True)
+        (h,) = tg.autograd.grad(g.sum(), w)
+        before = w.detach() - 1
+        assert (g.detach() == 3 * before**2).all() and (h == 6 * before).all()
+    (saved,) = value.grad_fn.saved_tensors
+    assert (saved.detach() == before).all() and saved.requires_grad

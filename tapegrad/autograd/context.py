@@ -82,6 +82,7 @@ class FunctionCtx:
         self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
         self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
         self._slot_hooks: Any = None
+        self._valued: Callable[[int, Any], Any] | None = None  # gives an argument of which the entry has not the value
 
     if TYPE_CHECKING:
 
@@ -145,6 +146,8 @@ class FunctionCtx:
             return where if where is None else self._unless_released(outputs[where])
         position, slot = where
         t = self._unless_released(arguments[position])
+        if self._valued is not None:
+            return self._valued(position, t)
         if slot and not t._s:
             t = relabelled(t, slot)
         leaf = leaf_of(t._s) if t._s < 0 else None

@@ -372,7 +372,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     for t in tensors:
         if t._st is not None:
             slot_hooks = alias.union(slot_hooks, t._st.slot_hooks)
-    wanted = [is_inexact(t._d.dtype) and i not in ctx._constant for i, t in enumerate(boxes)]
+    wanted = [is_inexact(dtype) and i not in ctx._constant for i, (_, dtype) in enumerate(ctx._out)]
     new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), saved, answers, wanted)
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
@@ -400,7 +400,8 @@ def enter(
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
-    op = FREE if all([v is None for v in answers]) and not any([type(where) is tuple for where in ctx._plan]) else FUNCTION
+    saves = any([v is not None for v in answers]) or any([type(where) is tuple for where in ctx._plan])
+    op = FUNCTION if saves or not ctx._forward_cls._runs_again else FREE
     tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import TYPE_CHECKING, Any
 
-from ..autograd.function import Function
+import numpy as np
+
+from ..autograd.function import Function, record
+from ..core.alias import slot_of
 from ..core.inplace import record_constant, write_history
-from ..core.record import Box, fixed, peek_data
-from ..core.state import is_recording
+from ..core.record import Box, TensorState, box, fixed, peek_data
+from ..core.state import current_tape, is_recording
+from ..core.tape import HEAVY
 from ..core.vjp import arrays
 from ..func.reverse import vjp
 from ..levels.level import relabelled
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
-from . import lower
+from . import lower, pending
 from .inputs import located
 from .sharing import executable
 from .traced_backward import Input, TracedBackward
@@ -34,12 +40,17 @@ class Group:
     Attributes:
         outputs: what it gives a history; see `traced_backward.Output`.
         residuals: values of the forward program that the pass reads.
-        at: where these are among the results of the forward program.
+        at: where these are: among the results of the forward program, or, negative, ~i for its i-th kept input.
+        nbytes: of those among the results.
+        empty: arrays of the inputs' shapes that take no memory: the entry keeps them in place of values.
         views: results that are views, with a history, of the memory blocks among the outputs.
     """
 
     # without a __dict__, in which `ReachableState` would look for state
-    __slots__ = ("all_outputs", "at", "executable", "forward", "found", "higher", "outputs", "program", "residuals", "views")
+    __slots__ = (
+        "all_outputs", "at", "empty", "executable", "forward", "found", "higher", "nbytes", "outputs", "program",
+        "residuals", "views",
+    )  # fmt: skip
 
     def __init__(self, forward: CompiledProgram, call: TracedCall, backward: TracedBackward) -> None:
         self.forward, self.found = forward, backward
@@ -55,8 +66,17 @@ class Group:
         given = need - made - set(backward.cotangents) - set(whole.constants)
         self.residuals = sorted(given)
         self.program.constants = {n: a for n, a in whole.constants.items() if n in need}
+        metas = [whole.metas[n] for n in backward.numbers]
+        self.empty = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in metas]
         self.executable: Any = None
         self.higher: Any = None
+
+    def locate(self, results: dict[int, int], kept: list[int]) -> None:
+        """Say which values are among the results of the forward program, and which are its inputs."""
+        inputs = {n: i for i, n in enumerate(kept)}
+        self.at = [results[n] if n in results else ~inputs[n] for n in self.residuals]
+        metas = [self.forward.whole.metas[n] for n in self.residuals if n in results]
+        self.nbytes = sum([math.prod(shape) * dtype.itemsize for shape, dtype in metas])
 
     def attach(self, found: dict[str, list[Any]], tensors: list[Any], kept: list[Any], outs: list[Any]) -> None:
         """Record the outputs of a run, which are new tensors, on the tape.
@@ -64,12 +84,10 @@ class Group:
         Args:
             found: tensors of the run by the kind of their output; those that are recorded replace them.
         """
-        new = tuple([found[o.kind][o.at] for o in self.outputs])
+        new = [found[o.kind][o.at] for o in self.outputs]
         if self.found.inputs:
-            inputs = [self._input(i, found, tensors) for i in self.found.inputs]
-            hidden = dict(zip(self.forward.numbers[1], kept, strict=True))
-            residuals = [outs[i] for i in self.at]
-            new = CompiledFunction.apply(self, residuals, hidden, new, *inputs)
+            new = [relabelled(t, 0) if o.kind == "block" else t for o, t in zip(self.outputs, new, strict=True)]
+            self._record(new, [self._input(i, found, tensors) for i in self.found.inputs], kept, outs)
         else:  # made of leaves of its own alone: it requires grad, and nothing is upstream
             for t in new:
                 t._s = record_constant(peek_data(t))
@@ -81,6 +99,28 @@ class Group:
         for i, r in self.views:
             parent = found["block"][r.block] if r.parent < 0 else found["result"][r.parent]
             found["result"][i] = view_of(parent, r.chain, True)
+
+    def _record(self, new: list[Any], inputs: list[Any], kept: list[Any], outs: list[Any]) -> None:
+        """Put the entry on the tape. It is one of `CompiledFunction`, whose forward has run; no value is looked at."""
+        metas = self.forward.whole.metas
+        ctx = CompiledFunction._context_cls()
+        hidden = dict(zip(self.forward.numbers[1], kept, strict=True))
+        ctx.reverse, ctx.hidden = self, hidden
+        ctx.residuals = [outs[i] if i >= 0 else kept[~i] for i in self.at]
+        numbers = self.found.numbers
+        values = [hidden[n] if n in hidden else on_jax(t) for n, t in zip(numbers, inputs, strict=True)]
+        given = [t if pending.is_on_device(t) else stand_in(t, a) for t, a in zip(inputs, self.empty, strict=True)]
+        ctx._valued = functools.partial(valued, values)
+        ctx.set_materialize_grads(False)
+        ctx.needs_input_grad = (True,) * len(inputs)
+        ctx._tensors, ctx._in = list(range(len(inputs))), [metas[n] for n in numbers]
+        ctx._count, ctx._places = len(new), list(range(len(new)))
+        ctx._out = [metas[o.number] for o in self.outputs]
+        ctx._plan = [(i, 0) for i in ctx._tensors]
+        tape = current_tape()
+        record(ctx, tape, given, tuple([t._s for t in given]), new)
+        if self.nbytes >= HEAVY:
+            tape.heavy(self.nbytes)
 
     def _input(self, source: Input, found: dict[str, list[Any]], tensors: list[Any]) -> Any:
         if source.kind == "outside":
@@ -99,13 +139,13 @@ class Group:
         if self.executable is None:
             numbers = self.residuals + self.found.cotangents
             self.executable = executable(self.program, [], numbers, self._placement())[0]
-        return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
+        return self.executable.run_on(residuals + [operand(g) for g in cotangents])  # type: ignore[no-any-return]
 
     def _placement(self) -> lower.Placement:
         """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
         placement = self.forward.placement
         left = self.forward.executable.shardings
-        known = placement.known | {n: left[i] for n, i in zip(self.residuals, self.at, strict=True)}
+        known = placement.known | {n: left[i] for n, i in zip(self.residuals, self.at, strict=True) if i >= 0}
         return lower.Placement(known, placement.rest, [placement.of(n) for n in self.found.numbers])
 
     def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
@@ -169,17 +209,10 @@ def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any]
 
 
 class CompiledFunction(Function):
-    """The entry of a compiled call on the caller's tape."""
+    """The entry of a compiled call on the caller's tape; see `Group._record`."""
 
     _finds_kept = False
     _runs_again = False  # the residuals go when a pass has used them
-
-    @staticmethod
-    def forward(ctx: Any, reverse: Group, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
-        ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
-        ctx.save_for_backward(*inputs)
-        ctx.set_materialize_grads(False)
-        return outs
 
     @staticmethod
     def backward(ctx: Any, *gs: Any) -> Any:
@@ -187,6 +220,28 @@ class CompiledFunction(Function):
         if is_recording():
             got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
         else:
-            found = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
-            got = [box_of(a) for a in found]
-        return None, None, None, None, *[g if i in reached else None for i, g in enumerate(got)]
+            got = [box(pending.on_host(a), 0) for a in ctx.reverse.first_order(ctx.residuals, gs)]
+        return tuple([g if i in reached else None for i, g in enumerate(got)])
+
+
+def stand_in(t: Any, array: Any) -> Any:
+    """A tensor of the same history with another array."""
+    out = box(array, slot_of(t))
+    if t._st is not None and t._st.slot_hooks is not None:
+        out._st = TensorState(t._st.slot_hooks)
+    return out
+
+
+def valued(values: list[Any], i: int, t: Any) -> Any:
+    """The i-th input, as a tensor of the history of another, which may have no values."""
+    if pending.is_on_device(t):
+        return t
+    out = box_of(values[i])
+    out._s, out._st = t._s, t._st
+    return out
+
+
+def operand(t: Any) -> Any:
+    """A tensor as an operand of an executable that runs now: JAX's array, or a copy of NumPy's."""
+    array = peek_data(t)
+    return np.array(array) if t._st is None and type(array) is np.ndarray else on_jax(t)

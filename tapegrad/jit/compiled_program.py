@@ -53,6 +53,7 @@ class CompiledProgram:
         groups: how what has a history comes onto the caller's tape; see `Group`.
         states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
         read, drawn: the other inputs besides arguments: settings and NumPy arrays; random draws.
+        at: which result of `program` has a number of `whole`.
         calls: how often it has run.
         numbers: of the executable's inputs: those whose memory is donated, and the others.
         steady: of those that are not drawn.
@@ -123,6 +124,9 @@ class CompiledProgram:
         self.numbers = [s.number for s in self.donated], kept
         drawn = {s.number for s in self.draws}
         self.steady = [n for n in itertools.chain(*self.numbers) if n not in drawn]
+        for group in self.groups:
+            group.locate(self.at, kept)
+        self.executable: lower.Executable
         self.executable, self.is_new = executable(self.program, *self.numbers, self.placement)
         self.run = self.executable.run
         self.on_mesh = self.placement.rest is not None and self.placement.rest.num_devices > 1
@@ -170,7 +174,8 @@ class CompiledProgram:
         of_results = [(i, r.grad) for i, r in enumerate(self.results) if r.grad is not None]
         more = [b.number for b in call.blocks] + [o.number for o in call.outputs if o.kind == "write"]
         more += [grad.number for _, grad in of_results if type(grad) is Ref]
-        more += [n for group in self.groups for n in group.residuals]
+        given = self._inputs_for(found, more) if self.groups else set()  # which need not be results
+        more += [n for group in self.groups for n in group.residuals if n not in given]
         at = {ref.number: i for i, ref in reversed(list(enumerate(found)))}
         for n in more:
             if n not in at:
@@ -179,9 +184,13 @@ class CompiledProgram:
         self.blocks = [(at[b.number], b.on_device, b.stub) for b in call.blocks]
         self.written_at = [at[o.number] for o in call.outputs if o.kind == "write"]
         self.gradients_of_results = [(i, at[g.number] if type(g) is Ref else -1 - g) for i, g in of_results]
-        for group in self.groups:
-            group.at = [at[n] for n in group.residuals]
+        self.at = at
         return found
+
+    def _inputs_for(self, found: list[Any], more: list[int]) -> set[int]:
+        """The inputs and arguments that some results depend on."""
+        of = self.whole.pruned([*found, *map(Ref, more)])
+        return {s.number for s in of.inputs} | set(of.arguments)
 
     # ---------------------------------------------------------------------------------------------------------- guards
 
@@ -233,12 +242,12 @@ class CompiledProgram:
         for i, found in self.argument_hooks:
             if (hooks_on(tensors[i]), retains(tensors[i])) != found:
                 return "an argument has other hooks, or retains its gradient"
-        for ref, found in self.retaining:
+        for ref, retained in self.retaining:
             t = ref()
-            if t is not None and retains(t) != found:
+            if t is not None and retains(t) != retained:
                 return "a tensor retains its gradient, or no longer does"
-        for t, found in zip(tensors, self.relations, strict=True):
-            if self._relation(t) != found:
+        for t, relation in zip(tensors, self.relations, strict=True):
+            if self._relation(t) != relation:
                 return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         if self.asks and any(map(own_of, tensors)):
             return "an argument has attributes of its own"

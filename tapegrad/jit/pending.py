@@ -45,19 +45,25 @@ def can_wait(t: Any) -> bool:
 
 def look(t: Any) -> Any:
     """The values as an array of NumPy; the tensor is an ordinary one from now on."""
-    from .lower import gathered  # imports JAX, as whatever made the tensor has done
-
     with LOCK:
         device_array = peek_data(t)
         if type(device_array) is record.ndarray:  # another thread has looked
             return device_array
-        array = gathered(device_array)
-        if not array.flags.writeable and type(array.base) is not memoryview:  # a copy that JAX keeps, not its own memory
-            array = array.copy()
+        array = on_host(device_array)
         assign(t, array)
     if not array.flags.writeable:
         key = id(array)
         DEVICE_ARRAYS[key] = weakref.ref(array, functools.partial(DEVICE_ARRAYS.pop, key)), device_array
+    return array
+
+
+def on_host(device_array: Any) -> Any:
+    """The values of a JAX array: a read-only view of its memory if that is the host's, else a copy."""
+    from .lower import gathered  # imports JAX, as whatever made the array has done
+
+    array = gathered(device_array)
+    if not array.flags.writeable and type(array.base) is not memoryview:  # a copy that JAX keeps, not its own memory
+        array = array.copy()
     return array
 
 
