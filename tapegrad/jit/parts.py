@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import dis
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..programs.tracing import PARTS, stops
+import numpy as np
+
+from ..core.record import Box
+from ..func import tree
+from ..programs.tracing import PARTS
+from .source import functions_of
+from .uses import ADD, COUNT, WRITE, nested, parents_of, use_of
 
 
 class Parts:
@@ -32,6 +41,8 @@ class Parts:
     def __call__(self, closure: Any) -> Any:
         if type(closure) is not types.FunctionType or closure.__defaults__ or closure.__kwdefaults__:
             return closure
+        if has_empty(closure.__closure__ or ()):
+            return closure
         part = self.parts.get(closure.__code__)
         if part is None:
             part = self.parts[closure.__code__] = Part(closure, self.compiled)
@@ -39,36 +50,75 @@ class Parts:
 
 
 class Part:
-    """All closures of one code: they run as the first of them, with their own variables as arguments."""
+    """All closures of one code: they run as the first of them, with their own variables.
 
-    __slots__ = ("cells", "compiled", "lock")  # without a __dict__, in which `ReachableState` would look for state
+    What the closure only reads of these, tensors and structures of them above all, are arguments. Numbers, objects and what
+    it writes are lent to the first, which may bind them anew.
+    """
+
+    __slots__ = ("cells", "compiled", "given", "lock")  # without a __dict__, in which `ReachableState` would look for state
 
     def __init__(self, first: types.FunctionType, compiled: Callable[[Any], Any]) -> None:
         self.lock = threading.RLock()
-        self.cells: tuple[Any, ...] = ()  # of the closure that runs
-        cells = first.__closure__ or ()
+        self.cells = cells = first.__closure__ or ()
+        written = bound_anew(first.__code__) | written_to(first.__code__)
+        names = zip(cells, first.__code__.co_freevars, strict=True)
+        self.given = [i for i, (c, name) in enumerate(names) if name not in written and is_structure(c.cell_contents)]
+        given = [cells[i] for i in self.given]
 
         def run(*values: Any) -> Any:
-            lent = [(c, own, v) for c, own, v in zip(cells, self.cells, values, strict=True) if c is not own]
-            before = [c.cell_contents for c, _, _ in lent]
-            for c, _, v in lent:
-                c.cell_contents = v
-            try:
+            with lent(given, values):
                 return first()
-            finally:
-                for (c, own, v), old in zip(lent, before, strict=True):
-                    if c.cell_contents is not v:
-                        stops("a variable that a closure binds anew, with `nonlocal`")
-                        own.cell_contents = c.cell_contents
-                    c.cell_contents = old
 
         run.__name__ = first.__name__
         self.compiled = compiled(run)
 
     def __call__(self, closure: types.FunctionType) -> Any:
-        with self.lock:
-            previous, self.cells = self.cells, closure.__closure__ or ()
+        own = closure.__closure__ or ()
+        others = [i for i in range(len(own)) if i not in self.given and own[i] is not self.cells[i]]
+        with self.lock, lent([self.cells[i] for i in others], [own[i].cell_contents for i in others]):
             try:
-                return self.compiled(*[c.cell_contents for c in self.cells])
+                return self.compiled(*[own[i].cell_contents for i in self.given])
             finally:
-                self.cells = previous
+                for i in others:
+                    own[i].cell_contents = self.cells[i].cell_contents
+
+
+@contextlib.contextmanager
+def lent(cells: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
+    """A block in which cells hold other values."""
+    before = [c.cell_contents for c in cells]
+    for c, value in zip(cells, values, strict=True):
+        c.cell_contents = value
+    try:
+        yield
+    finally:
+        for c, value in zip(cells, before, strict=True):
+            c.cell_contents = value
+
+
+def bound_anew(code: types.CodeType) -> set[str]:
+    """The variables of outside that a function binds, with `nonlocal`."""
+    found = {i.argval for c in nested(code) for i in dis.get_instructions(c) if i.opname in ("DELETE_DEREF", "STORE_DEREF")}
+    return found & set(code.co_freevars)
+
+
+def written_to(code: types.CodeType) -> set[str]:
+    """The variables whose items or attributes a function writes, or on which it calls methods that write."""
+    found = set()
+    for parents in map(parents_of, functions_of(code)):
+        names = [node for node in parents if isinstance(node, ast.Name)]
+        found |= {node.id for node in names if use_of(node, parents).how in (ADD, COUNT, WRITE)}
+    return found
+
+
+def is_structure(value: Any) -> bool:
+    """Whether a value is a tensor, an array, or a container."""
+    return issubclass(type(value), Box | np.ndarray) or (value is not None and tree.children_of(value) is not None)
+
+
+def has_empty(cells: Sequence[Any]) -> bool:
+    """Whether one of several variables has no value yet."""
+    with contextlib.suppress(ValueError):
+        return any([c.cell_contents is cells for c in cells])
+    return True
