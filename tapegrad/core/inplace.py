@@ -23,7 +23,7 @@ def target(t: Any) -> Any:
         return t._d if is_sole_owner(t) else None
     store = a.store
     if (trace := running_trace()) is not None:
-        trace.abort("a write into memory that a NumPy array shares (copy the array)")
+        trace.abort("a write into memory that a NumPy array shares, as that of t.numpy() (copy the array)")
     if store.saved.alive() and not store.exported():
         store.unshare()
         count_copy(store.root)

@@ -138,6 +138,8 @@ class TracedCall:
         trace.arrays_outside, trace.varying = self.reachable.arrays, varying
         found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if issubclass(type(v), np.generic)}
+        blocks = [t._st.store.root for t in tensors if isinstance(t, Box) and type(t._st) is alias.Alias]
+        trace.blocks_of_arguments = {id(root): root for root in blocks}
         self.running = Running(self.containers.running(changing, are_only_computed_with), trace)
         self.counted: set[tuple[Any, Any]] = set()
         self.tensors = tensors

@@ -141,6 +141,7 @@ class Trace:
         self.unfit: str | None = None
         self.in_parts = False
         self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
+        self.blocks_of_arguments: dict[int, Any] = {}  # the memory, by id, of arguments that share it with other tensors
         self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
 
     def __enter__(self) -> Trace:
@@ -242,7 +243,9 @@ class Trace:
         if read is not None:
             return self.add_input(array, read, ARRAY).number
         if id(array) in self.unknown_arrays or t is None:
-            self.abort("an array that NumPy made inside the function")
+            made = "an array that NumPy made inside the function"
+            is_view = id(array) in self.blocks_of_arguments
+            self.abort("a write into an argument that is a view (give its base, or a clone() of it)" if is_view else made)
             return -1
         return self.capture(t, array)
 
