@@ -443,3 +443,62 @@ def test_a_returned_view_of_a_parameter_that_has_moved_on_can_be_written_to():
         return look
 
     assert outcomes(build)[-1] == ([1.25, 1.25], [[0.125, 0.125]] * 3)
+
+
+def used(t, w):
+    """The gradient through a tensor, or why there is none."""
+    try:
+        return grad(t.square().sum(), w, retain_graph=True)[0].tolist()
+    except RuntimeError as e:
+        return str(e).partition(".")[0][:40]
+
+
+def test_a_written_tensor_whose_history_the_function_has_used_up():
+    w = leaf(1.0, 2.0)
+
+    def f(x, y):
+        x[0] = (w * w)[1]
+        w.grad = None
+        x.square().sum().backward()
+        y.mul_(w)
+
+    def build(wrap):
+        step = wrap(f)
+
+        def look(k):
+            x, y = tg.ones(2) * (k + 1), tg.ones(2)
+            step(x, y)
+            return x.tolist(), x.requires_grad, x.is_leaf, w.grad.tolist(), used(x, w), used(y, w)
+
+        return look
+
+    refused = "Trying to backward through the graph a s"
+    assert outcomes(build) == [([4.0, k], True, False, [0.0, 32.0], refused, [2.0, 4.0]) for k in (1.0, 2.0, 3.0)]
+
+
+def test_state_that_is_detached_in_place_before_it_is_written():
+    w = leaf(1.0, 2.0)
+
+    def build(wrap):
+        state = tg.zeros(2)
+
+        @wrap
+        def step(x):
+            state.detach_()
+            state[:] = (state + x) * w
+            w.grad = None
+            state.square().sum().backward()
+
+        def look(k):
+            before = tg.compile.stats()["traces"]
+            step(tg.ones(2))
+            return state.tolist(), state.requires_grad, w.grad.tolist(), k < 2 or tg.compile.stats()["traces"] == before
+
+        return look
+
+    assert outcomes(build, 4) == [
+        ([1.0, 2.0], True, [2.0, 4.0], True),
+        ([2.0, 6.0], True, [8.0, 36.0], True),
+        ([3.0, 14.0], True, [18.0, 196.0], True),
+        ([4.0, 30.0], True, [32.0, 900.0], True),
+    ]

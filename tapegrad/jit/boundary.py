@@ -103,7 +103,7 @@ class Outside:
         self.tensors: dict[int, tuple[weakref.ref[Any], Facts]] = {}
         for t in tensors:
             self.note(t)
-        trace.note = self.note
+        trace.note, trace.slot_before = self.note, self.slot_before
 
     def note(self, t: Any) -> None:
         """Keep the facts of a tensor, and of its gradient, unless they are known."""
@@ -114,6 +114,11 @@ class Outside:
 
     def before(self, t: Any) -> Facts:
         return self.tensors[id(t)][1]
+
+    def slot_before(self, t: Any) -> int:
+        """The slot of a tensor when the call began, or before it first looked at it; of another one its slot now."""
+        ref, facts = self.tensors.get(id(t), (None, None))
+        return facts.slot if facts is not None and ref is not None and ref() is t else t._s  # type: ignore[no-any-return]
 
     def alive(self) -> list[tuple[Any, Facts, Facts]]:
         """Those that are still there: before, and now."""

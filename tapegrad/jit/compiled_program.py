@@ -140,7 +140,7 @@ class CompiledProgram:
         self.writes = [len(at) + c if type(c) is int else at[c.input.number] for c, _ in call.writes]
         self.gradients = [(place, ref is None) for place, ref in call.gradients]
         self.rebound = [place for place, _ in call.rebound]
-        self.histories = call.histories
+        self.histories = [(place, stub) for place, _, stub in call.histories]
         self.on, self.off, self.retained = (
             [place for place, how in call.switched if how is wanted] for wanted in (Switch.ON, Switch.OFF, Switch.RETAIN)
         )
@@ -172,7 +172,7 @@ class CompiledProgram:
         found = [*values, *writes, *gradients]
         self.ends = len(values), len(values) + len(writes), len(found)
         of_results = [(i, r.grad) for i, r in enumerate(self.results) if r.grad is not None]
-        more = [b.number for b in call.blocks] + [o.number for o in call.outputs if o.kind == "write"]
+        more = [b.number for b in call.blocks] + [number for _, number, _ in call.histories]
         more += [grad.number for _, grad in of_results if type(grad) is Ref]
         given = self._inputs_for(found, more) if self.groups else set()  # which need not be results
         more += [n for group in self.groups for n in group.residuals if n not in given]
@@ -182,7 +182,7 @@ class CompiledProgram:
                 at[n] = len(found)
                 found.append(Ref(n))
         self.blocks = [(at[b.number], b.on_device, b.stub) for b in call.blocks]
-        self.written_at = [at[o.number] for o in call.outputs if o.kind == "write"]
+        self.written_at = [at[number] for _, number, _ in call.histories]
         self.gradients_of_results = [(i, at[g.number] if type(g) is Ref else -1 - g) for i, g in of_results]
         self.at = at
         return found
@@ -411,7 +411,8 @@ class CompiledProgram:
         made = [self._result(r, computed) for r in self.results]
         for i, r in self.early:
             made[i] = self._old_result(r, tensors, made)
-        written = self._record(tensors, kept, outs, made, new_gradients) if self.groups or self.blocks else []
+        is_recorded = self.groups or self.blocks or self.histories
+        written = self._record(tensors, kept, outs, made, new_gradients) if is_recorded else []
         seen = owners + tensors
         for at, out in zip(self.writes, outs[values:writes], strict=True):
             t = seen[at]
@@ -419,7 +420,7 @@ class CompiledProgram:
                 poke_data(t, out)
             else:
                 write(t, out)
-        for place, t in zip(self.histories, written, strict=True):
+        for (place, _), t in zip(self.histories, written, strict=True):
             write_history(located(place, tensors), t._s, None if t._st is None else t._st.slot_hooks)
         for (place, _), value in zip(self.gradients, new_gradients, strict=True):
             t = located(place, tensors)
@@ -470,7 +471,7 @@ class CompiledProgram:
         that was written with a history, a tensor with its new value and history.
         """
         blocks = [new_tensor(outs[at], on_device, stub) for at, on_device, stub in self.blocks]
-        written = [box_of(outs[at]) for at in self.written_at]
+        written = [new_tensor(outs[at], False, stub) for at, (_, stub) in zip(self.written_at, self.histories, strict=True)]
         found = {"result": made, "block": blocks, "gradient": gradients, "write": written}
         with enable_grad():  # the function may have said so, too
             for i, r in self.free_views:

@@ -112,7 +112,8 @@ class TracedCall:
         grad_presence: (tensor or position, whether its `.grad` was there) for those read before they were set.
         passed_grads: (tensor or position, position of the argument that was its `.grad`).
         switched: (place, Switch) for tensors of outside whose history or flags changed without a write.
-        histories: places of tensors of outside that were written with a history.
+        histories: of tensors of outside that were written with a history: the place, the number of the value, and what
+            stands on the tape for a history that was used up; None.
         blocks: memory that several results share.
         outputs: the tensors with a history that the caller sees afterwards; see `Output`.
         rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
@@ -238,7 +239,7 @@ class TracedCall:
         self._moved()
         self._rebound()
         self._escaped(leaves)
-        self._flags()
+        self._flags(floor)
         self._blocks(leaves, floor)
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
@@ -481,7 +482,7 @@ class TracedCall:
             raise Unusable("a view at a place that depends on values is returned: clone() it")
         return chain
 
-    def _flags(self) -> None:
+    def _flags(self, floor: int) -> None:
         """What has become of the tensors that were there before, other than their values and gradients."""
         check_sharing(self.alive)
         attributes = {id(container): key for (container, key), _ in self.rebound}
@@ -506,8 +507,10 @@ class TracedCall:
                 if written.isdisjoint({place, id(t)} | blocks):
                     raise Unusable(f"the function gives {name} another history")
                 stores += blocks
-                self.outputs.append(Output("write", len(self.histories), now.slot, self._number(array_of(t)).number))
-                self.histories.append(self._place(t))
+                number, used_up = self._number(array_of(t)).number, is_used_up(now.slot, floor)
+                if not used_up:
+                    self.outputs.append(Output("write", len(self.histories), now.slot, number))
+                self.histories.append((self._place(t), number, stub_for(now.slot) if used_up else None))
         if len(set(stores)) < len(stores):
             raise Unusable("two tensors of outside that share memory were written with a history")
 

@@ -54,7 +54,7 @@ class Outline:
             "tensors that are written": [
                 (states[c.input.number] if isinstance(c, StateInput) else c, ref) for c, ref in call.writes
             ],
-            "histories of tensors that are written": call.histories,
+            "histories of tensors that are written": [(p, Ref(n), stub is None) for p, n, stub in call.histories],
             "gradients that are set": call.gradients,
             "which tensors have a .grad": (call.grad_presence, call.passed_grads),
             "attributes and items that are bound to new tensors": [(_place(place), ref) for place, ref in call.rebound],

@@ -88,6 +88,7 @@ class Trace:
         first_values: the number of the first value that a slot was seen with, by slot.
         versions: of a value that a tensor was given without a change of its history, that first value of its slot.
         note: told of each tensor whose state is about to be read or changed, before that happens.
+        slot_before: the slot that a tensor of outside had before the call.
         call_floor: slots of what was recorded before the traced call are below it; 0 in the body of a loop or branch.
         had_pass: whether a backward pass has run.
         switched_flags: tensors whose requires_grad was switched, with whether they required grad before and the number of
@@ -122,6 +123,7 @@ class Trace:
         self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any, bool]] = []
         self.captured: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.note: Callable[[Any], None] = nothing_noted if outer is None else outer.note
+        self.slot_before: Callable[[Any], int] = slot_now if outer is None else outer.slot_before
         self.call_floor = 0
         self.first_values: dict[int, int] = {}
         self.versions: dict[int, int] = {}
@@ -453,7 +455,7 @@ class Trace:
     def was_tracked(self, t: Any) -> bool:
         """Whether a tensor required grad when the function was called."""
         ref, tracked, _ = self.switched_flags.get(id(t), (None, False, None))
-        return tracked if ref is not None and ref() is t else t._s != 0
+        return tracked if ref is not None and ref() is t else self.slot_before(t) != 0
 
     def grad_accessed(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""
@@ -489,6 +491,10 @@ class Trace:
 
 def nothing_noted(t: Any) -> None:
     pass
+
+
+def slot_now(t: Any) -> int:
+    return t._s  # type: ignore[no-any-return]
 
 
 DRAWN, ARRAY = "random numbers", "a NumPy array"
