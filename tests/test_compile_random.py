@@ -44,10 +44,6 @@ def test_program_compiled_by_xla_leaves_the_same_world(seed):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.xfail(
-    strict=True,
-    reason="76 of 100 do: a counter in a closure, a state that is bound twice and NumPy results make calls eager",
-)
 def test_most_programs_compile():
     """85 of 100 run as programs, without a warning that they run eagerly."""
     reports = {n: report_of(n) for n in (*FEW, *MANY)}

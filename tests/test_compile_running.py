@@ -221,6 +221,20 @@ def a_number_that_methods_return(wrap):
 
 
 @compiled
+def numbers_that_are_returned(wrap):
+    s = Schedule()
+    s.decay = 1.0
+
+    def step(x):
+        s.n += 1
+        s.decay *= -0.5
+        return {"loss": (x * s.decay).sum().item(), "step": s.n, "twice": [s.n * 2, s.decay, s.n]}
+
+    step = wrap(step)
+    return lambda k: (step(x(k)), s.n, s.decay)
+
+
+@compiled
 def a_call_that_raises(wrap):
     s = Schedule()
 
@@ -281,12 +295,13 @@ def with_a_class(s, x):
     return x * s.n if isinstance(s.n, int) else x
 
 
+COMPILED["a_number_in_a_pair"] = counting(lambda s, x: (x * s.n, s.n * 2))
+COMPILED["a_number_alone"] = counting(lambda s, x: s.n / 2)
 EAGER |= {
     f"a number {name}": counting(body)
     for name, body in {
         "that is compared": lambda s, x: x * s.n if s.n < 4 else x,
         "that a method's result is compared with": lambda s, x: x if s.rate() < 0.03 else x * 2,
-        "that is returned": lambda s, x: (x * s.n, s.n * 2),
         "that is stored elsewhere": stored,
         "that is printed": lambda s, x: (f"{s.n}", x * s.n)[1],
         "whose type is read": of_its_type,

@@ -22,9 +22,11 @@ from ..core import record
 from ..core.alias import has_level
 from ..core.op import TABLE
 from ..core.record import MARK, Box, getframe, peek_data, running_trace
+from ..programs.trace import place_of_user
 from ..programs.tracing import stops, unfit
-from .effects import Effect, Store
+from .effects import Effect, Store, swapped
 from .inputs import Stale
+from .numbers import Integer
 from .pending import is_on_device
 from .places import Place, held, identity
 from .source import functions_of
@@ -76,11 +78,12 @@ class Running:
         self.made.append(made := Number(self, i, self.now[i]))
         return made
 
-    def end(self, put_back: Callable[[dict[int, Any]], None]) -> None:
+    def end(self, put_back: Callable[[dict[int, Any]], None], call: Any) -> None:
         """Put plain numbers in their places again.
 
         Args:
             put_back: the same for all other places; see `Containers.put_back`.
+            call: whose result is to have plain numbers, which the program gives like those that have left tensors.
         """
         if not self.places:
             return
@@ -92,6 +95,7 @@ class Running:
             else:
                 self.problem = f"the function sets {key!r}, which changes from call to call, to another value"
             del now  # if nothing else holds it, it is gone
+        call.result = swapped(call.result, Returned({id(n): n for n in self.made}))
         others = Found({id(n): n.value for n in self.made})
         put_back(others)
         left = [weakref.ref(n) for n in self.made]
@@ -99,7 +103,19 @@ class Running:
         if any([ref() is not None for ref in left]):
             gc.collect()
         if others.found or any([ref() is not None for ref in left]):
-            self.problem = "the function stores or returns a number that changes from call to call"
+            self.problem = "the function stores a number that changes from call to call"
+
+    def given(self, number: Number) -> Any:
+        """The number itself, for the caller."""
+        trace = running_trace()
+        if trace is None or trace is not self.trace() or abs(number.value) > LARGEST:
+            stops(WHAT)
+            return number.value
+        value = Integer(number.value) if type(number.value) is int else number.value * 1.0  # an object of its own
+        read = functools.partial(self._there, number.number)
+        what = trace.add_input(record.asarray(number.value), read, "a number").number
+        trace.left[id(value)] = value, what, (), place_of_user()
+        return value
 
     def result(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """What Python computes of numbers."""
@@ -123,6 +139,9 @@ class Running:
         trace.add_input(array, functools.partial(self._value, number.number), "a number")
         t = record.wrap(array)
         return t if dtype == array.dtype else TABLE["cast"].call(t, dtype)
+
+    def _there(self, number: int) -> Any:
+        return self.now[number]
 
     def _value(self, number: int) -> float:
         return float(self.now[number])
@@ -174,6 +193,14 @@ class Found(dict[int, Any]):
     def __getitem__(self, key: int) -> Any:
         self.found = True
         return super().__getitem__(key)
+
+
+class Returned(dict[int, Any]):
+    """What stands for numbers in a result, by id; gives the numbers."""
+
+    def __getitem__(self, key: int) -> Any:
+        n = super().__getitem__(key)
+        return n.running.given(n)
 
 
 class Number:

@@ -182,7 +182,7 @@ class TracedCall:
             try:
                 self.result = function(*args, **kwargs)
             finally:
-                self.running.end(self._put_back)
+                self.running.end(self.containers.put_back, self)
                 if pairs:
                     given = {id(stands): array for array, stands in pairs}
                     self.containers.put_back(given)
@@ -197,11 +197,6 @@ class TracedCall:
             self.reason = trace.aborted[0]
         self.program: Program = trace.program
         self.arrays = before + [c.array for c in trace.state_inputs.values()]
-
-    def _put_back(self, others: dict[int, Any]) -> None:
-        """Put other objects in place of some, wherever the call may have stored or returned these."""
-        self.containers.put_back(others)
-        self.result = swapped(self.result, others)
 
     def _counted(self) -> set[tuple[Any, Any]]:
         """The plain numbers of outside that are others now."""
