@@ -46,8 +46,9 @@ HOMES = {
     fft_c2c fft_r2c fft_c2r weigh_inner
     """,
     "table.index": """
-    index gather index_select take_along_dim masked_select take index_zeros zero_at written_part write_zeros
-    index_put scatter index_copy index_fill put masked_scatter index_add scatter_add searchsorted isin
+    index gather index_select take_along_dim masked_select take split split_with_sizes unbind index_zeros
+    zero_at written_part write_zeros index_put scatter index_copy index_fill put masked_scatter index_add
+    scatter_add searchsorted isin
     """,
     "table.linalg": """
     matmul linear cdist

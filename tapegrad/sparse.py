@@ -19,8 +19,9 @@ import numpy as np
 
 from . import dtypes, errors
 from .core import alias
-from .core.record import Box, set_grad_fn_name
+from .core.record import Box
 from .functions import create, linalg
+from .functions.grad_fn_names import set_grad_fn_name
 from .functions.joining import cat
 from .functions.operands import tensor
 from .functions.overrides import disabled

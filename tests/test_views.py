@@ -726,7 +726,7 @@ def test_a_shared_tensor_that_is_read_for_ever_does_not_grow():
         t.numpy()
     store = t._st.store
     tg.tape().sweep()
-    assert len(store.saved.refs) < 2 * (256 + 64) and len(store.exports.refs) <= 64
+    assert not store.is_held() and len(store.exports) <= 64
     assert view.item() == 3.0
 
 

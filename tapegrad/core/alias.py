@@ -7,7 +7,7 @@ to a copy: saved arrays never change under the tape, and a private tensor pays n
 The first view, `detach()`, `.data`, `.numpy()` or `from_numpy` makes a tensor aliased: it hangs on
 
 - a `Store`, the memory block it shares: all tensors of a store see each other's writes. While the tape holds part of the
-  block a write copies it once and every alias follows;
+  block, which reference counts tell here, too, a write copies it once and every alias follows;
 - a `Hist`, the gradient history it shares: a base and its differentiable views. `detach()` and `.data` share the store
   but have a history of their own, so values follow and gradients do not.
 
@@ -27,86 +27,68 @@ from typing import Any
 
 from . import record
 from .box import is_sole_owner as is_sole_owner
-from .entry import unsaved_entry
 from .op import TABLE, Op
 from .protocols import arrays, levels
-from .record import TensorState, getframe, known, on_arrays, running_trace, user_frame, wrap
-from .refcount import REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
+from .record import Box, TensorState, getframe, known, new, on_arrays, recording, running_trace, user_frame, wrap
+from .refcount import REFS_LAST_ALIAS, getrefcount, is_more_referenced
 from .slot_hooks import retain
 from .state import current_tape, is_recording
 from .tape import HEAVY, next_slot
 
+Tensor: type[Box] = Box
+ndarray: Any = type(None)
+traces = 0  # traces that run now, in all threads
+
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
-
-
-class Holders:
-    """Weak references to arrays through which a memory block is held; those that died are dropped now and then."""
-
-    __slots__ = ("limit", "refs")
-
-    def __init__(self) -> None:
-        self.refs: list[Callable[[], Any]] = []
-        self.limit = 32
-
-    def add(self, ref: Callable[[], Any]) -> None:
-        self.refs.append(ref)
-        if len(self.refs) > self.limit:
-            self.alive()
-            self.limit = max(32, 2 * len(self.refs))
-
-    def alive(self) -> bool:
-        if self.refs:
-            self.refs = [w for w in self.refs if w() is not None]
-        return bool(self.refs)
-
-
-NO_HOLDERS = Holders()  # stands for what nothing holds; nothing is added to it
+SMALL_PART, FEW = 8, 32
 
 
 class Store:
-    """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code.
+    """One memory block.
 
+    `ver` is an object that changes as the block moves. Each tensor that is up to date refers to it once, and to the block
+    once, by an array that no other tensor has: if the block has more references, something else holds it. `uncounted`: that
+    does not hold, for example since the block is itself a part of an array; it moves to one of its own at the next write.
+    `exports`: weak references to arrays by which NumPy code holds the block; more than `most` are looked through.
     `promoted`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
     """
 
-    __slots__ = ("__weakref__", "exports", "external_memory", "promoted", "root", "saved", "ver")
+    __slots__ = ("__weakref__", "exports", "external_memory", "most", "promoted", "root", "small", "uncounted", "ver")
 
     def __init__(self, root: Any, external_memory: bool = False) -> None:
-        self.root = root
-        self.ver = 0
-        self.saved = self.exports = NO_HOLDERS
-        self.external_memory = external_memory
+        self.exports: list[Callable[[], Any]] = []
+        self.external_memory, self.most = external_memory, FEW
         self.promoted: Any = None
+        self.move(root, type(root) is not ndarray or not root.flags.owndata)
 
-    def save(self, ref: Callable[[], Any]) -> None:
-        """The tape holds the block by what the reference tells of."""
-        if self.saved is NO_HOLDERS:
-            self.saved = Holders()
-        self.saved.add(ref)
+    def move(self, root: Any, uncounted: bool) -> None:
+        """Take another block; each tensor follows when it is next used."""
+        self.root, self.uncounted = root, uncounted
+        self.small, self.ver = root.nbytes // SMALL_PART, object()
 
-    def export(self, ref: Callable[[], Any]) -> None:
-        """NumPy code holds the block by what the reference tells of."""
-        if self.exports is NO_HOLDERS:
-            self.exports = Holders()
-        self.exports.add(ref)
+    def is_held(self) -> bool:
+        """Whether something holds the block besides its tensors: the tape, most often."""
+        return self.uncounted or is_more_referenced(self.root, self.ver)
+
+    def shown_by(self, array: Any) -> None:
+        """A tensor of the block has this array."""
+        if not self.uncounted and array is not self.root and array.base is not self.root:
+            self.uncounted = True
 
     def exported(self) -> bool:
-        return self.external_memory or self.exports.alive()
+        if self.exports:
+            self.exports = [w for w in self.exports if w() is not None]
+        return self.external_memory or bool(self.exports)
 
     def replace(self, chain: Chain, value: Any) -> None:
         """Write by making a new block: its part that the chain shows gets the value."""
         if chain:
             value = on_arrays(TABLE["overwrite"], [self.root, value], (tuple([(op.name, p) for op, p in chain]),))
-        self.root = value
-        self.ver += 1
-        self.saved = NO_HOLDERS
-        self.save(held_already)
+        self.move(value, True)
 
     def unshare(self) -> None:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
-        self.root = self.root.copy(order="K")
-        self.ver += 1
-        self.saved = NO_HOLDERS
+        self.move(self.root.copy(order="K"), False)
 
 
 class Hist:
@@ -114,17 +96,14 @@ class Hist:
 
     __slots__ = ("base", "reshaped", "slot", "slot_hooks", "ver", "why", "writes")
 
-    def __init__(self, slot: int, writes: list[int] | None = None, why: str | None = None) -> None:
-        self.base: Callable[[], Any] | None = None  # a weak reference, once there is a view
+    def __init__(self, slot: int, writes: list[int] | None = None, why: str | None = None, base: Any = None) -> None:
+        self.base: Callable[[], Any] | None = base  # a weak reference, once there is a view
         self.writes = writes or [0]  # into the memory: one list for all histories that PyTorch gives one version counter
         self.reshaped: Callable[[], Any] | None = None  # the base, see `inplace.reshaped_base`
         self.slot_hooks: Any = None
         self.slot = slot
         self.ver = 0
         self.why = why
-
-
-SMALL_PART = 8
 
 
 class Alias(TensorState):
@@ -137,6 +116,36 @@ class Alias(TensorState):
         self.store, self.chain, self.hist, self.hchain = store, chain, hist, hchain
         self.mver, self.hver = store.ver, hist.ver
 
+    def private(self, op: Op, t: Any) -> Any:
+        """A private tensor in the place of t, if it is up to date, shares its memory still and has no hooks."""
+        store, d = self.store, t._d
+        if self.slot_hooks is not None or getrefcount(store) <= REFS_LAST_ALIAS or not self.is_current():
+            return None
+        if self.hver:
+            self.used(t)
+        p = new(Tensor)
+        p._st, p._s = None, t._s
+        copied = d.nbytes <= store.small or store.exports or store.external_memory
+        if copied and not op.saves_nothing and recording() is not None:
+            p._d = self.saved_array(t)
+        else:
+            p._d = d if d is store.root else d[...]
+        return p
+
+    def is_current(self) -> bool:
+        """Whether the tensor is up to date, where no trace runs and arrays are NumPy's."""
+        store = self.store
+        return self.mver is store.ver and self.hver == self.hist.ver and type(store.root) is ndarray and not traces
+
+    def another(self, array: Any) -> Any:
+        """An array of the tensor's elements on the memory block, which no other tensor has."""
+        if array is self.store.root or self.store.uncounted:
+            return array
+        if running_trace() is not None:  # which knows values by their arrays
+            self.store.uncounted = True
+            return array
+        return array[...]
+
     def saved_array(self, t: Any) -> Any:
         """The array, or a copy while NumPy code can write to it.
 
@@ -144,14 +153,12 @@ class Alias(TensorState):
         recurrence through a buffer quadratic.
         """
         known(t)
-        if type(t._d) is not record.ndarray:
+        if type(t._d) is not ndarray:
             return t._d
-        if self.store.exported() or t._d.nbytes * SMALL_PART <= self.store.root.nbytes:
-            count_copy(t._d)
-            saved = t._d.copy(order="K")
-        else:
-            saved, anchor = arrays.over_memory(t._d)
-            self.store.save(weakref.ref(anchor))
+        if t._d.nbytes > self.store.small and not self.store.exported():
+            return self.another(t._d)
+        count_copy(t._d)
+        saved = t._d.copy(order="K")
         if (trace := running_trace()) is not None:
             trace.same(saved, t._d)
         return saved
@@ -166,11 +173,6 @@ class Alias(TensorState):
         if type(r) is record.ndarray and (r is t._d or (not r.flags.owndata and arrays.may_share(r, t._d))):
             return view_of(t, self, op, params, r)
         return None
-
-
-def held_already() -> bool:
-    """Stands in `Store.saved` for a holder that was there before: one copy at the next write, exact from then on."""
-    return True
 
 
 def union(slot_hooks: Any, more: Any) -> Any:
@@ -194,11 +196,12 @@ def sync(t: Any) -> None:
     if store.promoted is not None:
         levels.promote_alias(t)
         return
-    if a.mver != store.ver:
+    if a.mver is not store.ver:
         if (trace := running_trace()) is not None:
             trace.block(store)
         t._d = apply(a.chain, store.root)
         a.mver = store.ver
+        store.shown_by(t._d)
     if a.hver != hist.ver:
         t._s = slot_from_base(a)
         a.hver = hist.ver
@@ -230,19 +233,17 @@ def alias_of(t: Any) -> Alias:
         t._st = a
         return a
     known(t)
-    store = Store(t._d)
-    if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
-        store.save(held_already)
-    t._st = a = Alias(store, (), Hist(t._s, [getattr(t, "_writes", 0)]), (), None if a is None else a.slot_hooks)
+    hist = Hist(t._s, [getattr(t, "_writes", 0)])
+    t._st = a = Alias(Store(t._d), (), hist, (), None if a is None else a.slot_hooks)
     return a
 
 
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     """Record a view op on a slot, whatever the mode; returns the new slot."""
     tape = current_tape()
-    place = user_frame(getframe(1), tape)
+    code, at = user_frame(getframe(2), tape)
     s = next_slot()
-    tape[s] = unsaved_entry(op.id, (slot, 0), place, y.dtype, (x.shape, None), params, y.shape)
+    tape[s] = (op.id, slot, 0, code, at, None, None, None, y.dtype, x.shape, None, params, y.shape)
     if s > tape.limit:
         tape.due(s)
     return s
@@ -259,6 +260,9 @@ def has_level(t: Any) -> bool:
 
 def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
+    a = t._st
+    if type(a) is Alias and a.mver is a.store.ver and a.hver == a.hist.ver and type(a.store.root) is ndarray and not traces:
+        return view_of(t, a, op, params, op.forward(t._d, *params))
     if has_level(t):
         return levels.view(t, op, params)
     known(t)  # first: it may find that a tensor shares its memory with nobody any more
@@ -267,20 +271,34 @@ def view(t: Any, op: Op, *params: Any) -> Any:
 
 
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
+    """The tensor that an array made from t's by a view op is in."""
+    store, hist, slot = a.store, a.hist, t._s
+    if type(r) is ndarray and not traces:
+        v = new(Tensor)
+        v._d = r
+    else:
+        v = wrap(r)
+        r = v._d
+    if (not store.uncounted and r.base is not store.root) or r is t._d:
+        r = v._d = a.another(r)
+        store.shown_by(r)
+    if hist.base is None and not a.hchain:
+        hist.base = weakref.ref(t)
     step = ((op, params),)
-    slot = t._s
-    if not a.hchain and a.hist.base is None:
-        a.hist.base = weakref.ref(t)
+    hchain = a.hchain + step if a.hchain else step
+    v._s = 0
     if slot:
         if not is_recording():
-            v = wrap(r)
-            v._st = Alias(a.store, a.chain + step, Hist(0, a.hist.writes, "no_grad"), ())
-            v._st.hist.base = a.hist.base
-            return v
-        a.used(t)
-        slot = link(op, slot, t._d, r, params)
-    v = wrap(r, slot)
-    v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.slot_hooks)
+            hist, hchain = Hist(0, hist.writes, "no_grad", hist.base), ()
+        else:
+            if hist.ver:
+                a.used(t)
+            v._s = link(op, slot, t._d, r, params)
+    v._st = b = new(Alias)
+    b.store, b.mver = store, a.mver
+    b.hist, b.hver = hist, hist.ver
+    b.chain, b.hchain = a.chain + step if a.chain else step, hchain
+    b.slot_hooks = a.slot_hooks if hchain else None
     return v
 
 
@@ -290,16 +308,17 @@ def detached(t: Any) -> Any:
         return levels.detached(t)
     known(t)
     a = alias_of(t)
-    v = wrap(t._d)
+    v = wrap(a.another(t._d))
     v._st = Alias(a.store, a.chain, Hist(0, a.hist.writes), ())
     return v
 
 
 def sync_only(t: Any) -> None:
     a = t._st
-    sync(t)
-    if type(a) is Alias and a.store.promoted is None:
-        t._st = a
+    if type(a) is not Alias or not a.is_current():
+        sync(t)
+        if type(a) is Alias and a.store.promoted is None:
+            t._st = a
 
 
 def slot_of(t: Any) -> int:

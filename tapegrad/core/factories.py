@@ -10,7 +10,7 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import again, as_array, box, kept_of, record_out, record_output, record_outputs, silent, slow
+from .record import again, as_array, box, kept_of, private_ones, record_out, record_output, record_outputs, silent, slow
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -35,8 +35,8 @@ def unary(op: Op) -> Callable[..., Any]:
             return record_out(op, (input,), out)
         try:
             st = input._st
-            if st is not None:
-                return st.run(op, (input,))
+            if st is not None and (input := st.private(op, t := input)) is None:
+                return st.run(op, (t,))
             x = input._d
         except AttributeError:
             return slow(op, (input,))
@@ -101,13 +101,16 @@ def two_arrays(op: Op) -> Callable[..., Any]:
 
     def call(input: Any, other: Any, *params: Any) -> Any:
         try:
+            if input._st is not None or other._st is not None:
+                if (private := private_ones(op, (input, other))) is None:
+                    return slow(op, (input, other), params)
+                input, other = private
             x = input._d
             y = other._d
-            st = input._st is None and other._st is None
         except AttributeError:
             return with_number(input, other) if compares and not params else slow(op, (input, other), params)
         dt = x.dtype
-        if not st or (alike and dt is not y.dtype):
+        if alike and dt is not y.dtype:
             return slow(op, (input, other), params)
         if dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF)):
             return slow(op, (input, other), params)
@@ -170,13 +173,16 @@ def three_arrays(op: Op) -> Callable[..., Any]:
 
     def call(a: Any, b: Any, c: Any, *params: Any) -> Any:
         try:
+            if a._st is not None or b._st is not None or c._st is not None:
+                if (private := private_ones(op, (a, b, c))) is None:
+                    return slow(op, (a, b, c), params)
+                a, b, c = private
             x, y, z = a._d, b._d, c._d
-            private = a._st is None and b._st is None and c._st is None
         except AttributeError:
             return slow(op, (a, b, c), params)
         dt = y.dtype
         same = dt is z.dtype and (chooses or dt is x.dtype)
-        if not private or not same or (dt is not F32 and (traces or (wide and dt in HALF))):
+        if not same or (dt is not F32 and (traces or (wide and dt in HALF))):
             return slow(op, (a, b, c), params)
         try:
             r = run(forward, x, y, z, *params)
@@ -242,7 +248,10 @@ def many_arrays(op: Op) -> Callable[..., Any]:
         xs, params = (operands[:n], operands[n:]) if n > 0 else (operands[0], operands[1:])
         arrays = plain_arrays(xs)
         if arrays is None:
-            return slow(op, tuple(xs), params)
+            private = private_ones(op, xs)
+            if private is None or (arrays := plain_arrays(private)) is None:
+                return slow(op, tuple(xs), params)
+            xs = private
         try:
             r = run(forward, *arrays, *params) if n > 0 else run(forward, arrays, *params)
         except (ValueError, RuntimeError):  # the slow path has the text

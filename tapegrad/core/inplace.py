@@ -24,7 +24,7 @@ def target(t: Any) -> Any:
     store = a.store
     if (trace := running_trace()) is not None:
         trace.abort("a write into memory that a NumPy array shares, as that of t.numpy() (copy the array)")
-    if store.saved.alive() and not store.exported():
+    if store.is_held() and not store.exported():
         store.unshare()
         count_copy(store.root)
         sync_only(t)
@@ -114,6 +114,7 @@ def assign(t: Any, result: Any, name: str) -> Any:
         a.store.replace(a.chain, r)
         t._d, a.mver = r, a.store.ver
     elif type(a) is Alias:
+        del d  # of which the block may be
         target(t)[...] = r
     else:
         t._d = r

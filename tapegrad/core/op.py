@@ -19,7 +19,6 @@ values and never mutates. What it reads is what the tape saves: `saves` says whi
 from __future__ import annotations
 
 import copy
-import functools
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -282,16 +281,3 @@ def number(op: Op) -> None:
     """
     op.id = len(BY_ID)
     BY_ID.extend((op,) * (2 * PACKED))
-
-
-@functools.cache
-def renamed_op(entry_number: int, display: str, n_hidden_slots: int, linked: bool) -> int:
-    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too.
-
-    With `linked`, recorded cotangents stay connected with all arguments.
-    """
-    op = BY_ID[entry_number]
-    every = Reads(frozenset(range(op.arity)), False, frozenset(), frozenset())
-    constant_in = (every,) * op.arity if linked else op.constant_in
-    other = op.variant(display=display, n_hidden_slots=n_hidden_slots, constant_in=constant_in)
-    return other.id + entry_number - op.id

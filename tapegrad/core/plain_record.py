@@ -1,9 +1,9 @@
 """The hot path: run an op's forward, box the result, append an entry.
 
 Each op's recording function is a closure made once by a factory, by number of arrays and presence of parameters. The
-closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes, NumPy arrays, tensors
-that share memory or carry hooks, other devices) goes to `record.slow`, which does everything. While a function is traced, in
-whatever thread, every call does: see `connect.count_traces`.
+closures take float32/float64 tensors, private or such as give one, and Python scalars; whatever else arrives (other
+dtypes, NumPy arrays, tensors that carry hooks, other devices) goes to `record.slow`, which does everything. While a function
+is traced, in whatever thread, every call does: see `connect.count_traces`.
 
 Here are the two commonest factories; `factories` has the others. The closures repeat each other's last lines on purpose: a
 shared function would cost a tenth of the whole call.
@@ -19,7 +19,7 @@ from .. import errors
 from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import Op
-from .record import again, record_out, silent, slow, unless_foreign
+from .record import again, private_ones, record_out, silent, slow, unless_foreign
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -49,7 +49,9 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
             try:
                 st = input._st
                 if st is not None or other._st is not None:
-                    return (st or other._st).run(op, (input, other))
+                    if (private := private_ones(op, (input, other))) is None:
+                        return (st or other._st).run(op, (input, other))
+                    input, other = private
                 x = input._d
             except AttributeError:
                 return unusual(input, other)
@@ -102,8 +104,8 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
         if tb is float or tb is int:
             try:
                 st = input._st
-                if st is not None:
-                    return st.run(op, (input, other))
+                if st is not None and (input := st.private(op, t := input)) is None:
+                    return st.run(op, (t, other))
                 x = input._d
             except AttributeError:
                 return unusual(input, other)
@@ -153,8 +155,8 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
         if tb is not float and tb is not int:
             return NotImplemented if tb is list or tb is tuple or tb is str else unusual(input, other)
         st = other._st
-        if st is not None:
-            return st.run(op, (input, other))
+        if st is not None and (other := st.private(op, t := other)) is None:
+            return st.run(op, (input, t))
         y = other._d
         dt = y.dtype
         if dt is not F32 and dt is not F64:
@@ -208,11 +210,12 @@ def one_array(op: Op) -> Callable[..., Any]:
     differentiable = op.kind != "constant"
     checked = op.integers == "float" or op.refuses is not None
     wide = op.wide
+    views = op.kind == "linear" and not wide  # the result may be a view
 
     def call(input: Any, *params: Any) -> Any:
         st = input._st
-        if st is not None:
-            return st.run(op, (input,), params)
+        if st is not None and (views or (input := st.private(op, t := input)) is None):
+            return st.run(op, (input if views else t,), params)
         x = input._d
         dt = x.dtype
         if dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF)):

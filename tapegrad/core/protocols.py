@@ -48,9 +48,6 @@ class ArrayBackend(Protocol):
     def overlaps(self, x: Any, /) -> bool:
         """Whether two elements of an array lie in one place."""
 
-    def over_memory(self, x: Any, /) -> tuple[Any, Any]:
-        """An array on the same memory, and the array that whatever is derived from that keeps alive."""
-
     def can_store(self, source: Any, target: Any, /) -> bool:
         """Whether a result of one dtype may be written into an array of another."""
 

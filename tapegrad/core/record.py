@@ -23,11 +23,11 @@ from .box import poke_data as poke_data
 from .box import recording as recording
 from .box import running_trace as running_trace
 from .box import user_frame as user_frame
-from .entry import NUMBER, context_of, general_entry, is_operation, is_output, output_entry, source_slot, with_number
-from .op import GENERAL, GENERAL_HALF, Op, renamed_op
+from .entry import general_entry, output_entry
+from .op import GENERAL, GENERAL_HALF, Op
 from .protocols import arrays as backend
 from .protocols import facade, levels
-from .state import TRACE, current_tape
+from .state import TRACE
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -39,26 +39,6 @@ F32: Any = None  # dtypes of the fast path; None while a function is traced
 F64: Any = None
 FLOATS: tuple[Any, Any] = None, None  # float32 and float64, always
 traces = 0  # traces that run now, in all threads
-MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no copy of an op for each number they take
-
-
-def set_grad_fn_name(node: str, t: Any, before: int | None = None, linked: bool = False) -> Any:
-    """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
-
-    With a slot from before the function ran, the node's inputs are the function's. With `linked`, gradients stay connected
-    with what the last op reads, see `Op.constant_in`.
-    """
-    s = t._s
-    if s > (before or 0) and recording() is not None:  # unless t is what the function was given
-        tape = current_tape()  # saved-tensor hooks and checkpoints stand before it, and have packed the entry already
-        entry = tape.get(s)
-        if entry is not None and is_output(entry) and context_of(entry) is None:
-            s = source_slot(entry)
-            entry = tape.get(s)
-        if entry is not None and is_operation(entry):
-            hidden = 0 if before is None or s - before >= MOST_HIDDEN_SLOTS else s - before
-            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden, linked))
-    return t
 
 
 def first(cls: type[Box]) -> Any:
@@ -190,6 +170,19 @@ def record_output(
     return res
 
 
+def private_ones(op: Op, operands: Sequence[Any]) -> list[Any] | None:
+    """The operands, with private tensors in the place of those that share memory; None if the operation needs more."""
+    private = []
+    for t in operands:
+        st = t._st if isinstance(t, Box) else None
+        if st is not None:
+            t = st.private(op, t)
+            if t is None:
+                return None
+        private.append(t)
+    return private
+
+
 def unless_foreign(op: Op, is_operator: bool, *operands: Any) -> Any:
     """slow() for two operands; the facade answers for those that are no operands of tapegrad's."""
     try:
@@ -204,7 +197,8 @@ class TensorState:
     __slots__ = ("slot_hooks",)
     level: Any = None  # of a tensor inside a forward transform; see `level`
     hist: Any = None  # of a tensor that shares memory; see `alias`
-    run = staticmethod(slow)  # what a recording function turns to with such a tensor
+    private: Any = staticmethod(lambda op, t: None)  # gives a private tensor that an operation can take for such a tensor
+    run = staticmethod(slow)  # what a recording function turns to if there is none
 
     def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
         self.slot_hooks = slot_hooks

@@ -23,6 +23,11 @@ def counts(objects: Sequence[Any]) -> list[int]:
     return [getrefcount(t) for t in objects]
 
 
+def is_more_referenced(a: Any, b: Any) -> bool:
+    """Whether more refer to `a` than to `b`, of what the caller hands over in one way."""
+    return getrefcount(a) > getrefcount(b)
+
+
 class _Holder:
     """Stands for a tensor or an alias: an object with a slot that refers to another."""
 
@@ -66,12 +71,6 @@ def _exclusive_array() -> int:
     return getrefcount(t.held)
 
 
-def _private_block() -> int:
-    t, store = _Holder(), _Holder()
-    t.held = store.held = object()
-    return getrefcount(t.held)
-
-
 def _last_alias() -> int:
     a = _Holder()
     a.held = object()
@@ -108,7 +107,6 @@ REFS_LISTED_SLOT = _listed_slot()  # a slot of a list that is iterated over: onl
 REFS_UNREAD_SLOT = _unread_slot()  # a tensor's slot: only the tensor and the tape's key, no entry that reads it
 REFS_ORPHAN_TAPE = _orphan_tape()  # a tape, in `counts`: only two lists, no context that would still record on it
 REFS_EXCLUSIVE_ARRAY = _exclusive_array()  # a tensor's array: only the tensor, so it may be written in place
-REFS_PRIVATE_BLOCK = _private_block()  # a tensor's array: only the tensor and its new store, nothing saved by the tape
 REFS_LAST_ALIAS = _last_alias()  # a store or a history: only one alias, so its tensor shares memory with no other
 REFS_COTANGENT = _cotangent()  # a cotangent: only the table of cotangents, so it may be added to in place
 REFS_TEMPORARY = _argument(object())  # an argument that its caller does not hold, so it may be overwritten

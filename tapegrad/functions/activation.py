@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
 from ..modes import no_grad
@@ -21,6 +20,7 @@ from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
+from .grad_fn_names import set_grad_fn_name
 from .inplace import run_in_place
 from .joining import chunk
 from .operands import floating, half_in_float32, number_fits, of_one_dtype, tensor

@@ -15,6 +15,7 @@ from ..core.tape import next_slot
 from ..core.warning import warn
 from ..kernels.reduce import Dims
 from ..kernels.shape import dim_of, dims_of
+from .grad_fn_names import set_grad_fn_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
@@ -136,7 +137,7 @@ def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
             result = function(*args, **kwargs)
-            record.set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before, linked)
+            set_grad_fn_name(node, result[0] if isinstance(result, tuple) else result, before, linked)
             return result
 
         return call  # type: ignore[return-value]
@@ -147,9 +148,9 @@ def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
 def as_one_node(node: str, before: int, first: Any, second: Any) -> tuple[Any, Any]:
     """Two results as the outputs of one node of that name; `before` is a slot from before they were computed."""
     if first._d.dtype != second._d.dtype:  # of complex numbers: a record gives all its arrays one dtype
-        return record.set_grad_fn_name(node, first), record.set_grad_fn_name(node, second)
+        return set_grad_fn_name(node, first), set_grad_fn_name(node, second)
     first, second = TABLE["pair"].call(first, second)
-    return record.set_grad_fn_name(node, first, before), second
+    return set_grad_fn_name(node, first, before), second
 
 
 def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

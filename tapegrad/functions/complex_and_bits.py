@@ -14,7 +14,7 @@ import numpy as np
 from .. import errors
 from ..core import alias
 from ..core.op import TABLE
-from ..core.record import Box, set_grad_fn_name
+from ..core.record import Box
 from ..core.tape import next_slot
 from ..dtypes import is_floating
 from ..kernels.complex_and_bits import _holds_pairs
@@ -25,6 +25,7 @@ from . import casting, elementwise, shared_views
 from .arguments import with_grad_fn_name, with_out
 from .copies import copied
 from .derived import function_of
+from .grad_fn_names import set_grad_fn_name
 from .operands import SCALARS, form_of, tensor, to_dtype
 from .results import result
 

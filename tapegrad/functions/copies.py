@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
 from ..core.tape import next_slot
 from ..kernels.shape import _follow, _view, dim_of, shape_of
 from .arguments import numpy_names, sizes, with_out
+from .grad_fn_names import set_grad_fn_name
 from .joining import (
     split,
     split_with_sizes,

@@ -26,6 +26,7 @@ from ..levels import draws
 from ..programs.tracing import examined, leaving
 from . import shared_views
 from .arguments import given
+from .grad_fn_names import set_grad_fn_name
 from .memory_format import rank_of, with_format
 from .operands import SCALARS, constant, filling, to_dtype
 from .operands import tensor as as_operand
@@ -972,7 +973,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     if p is not None:
         return empty_like(input).bernoulli_(p, generator=generator)
     drawn = drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
-    return record.set_grad_fn_name("BernoulliBackward0", TABLE["replaced"].call(input, drawn))
+    return set_grad_fn_name("BernoulliBackward0", TABLE["replaced"].call(input, drawn))
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
@@ -980,7 +981,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     if not silently(np.greater_equal, examined(input), 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = drawn_from(lambda g, rates: g.poisson(rates), input, generator)
-    return record.set_grad_fn_name("PoissonBackward0", TABLE["replaced"].call(input, drawn))
+    return set_grad_fn_name("PoissonBackward0", TABLE["replaced"].call(input, drawn))
 
 
 @factory

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.op import TABLE
-from ..core.record import Box, set_grad_fn_name
+from ..core.record import Box
 from ..kernels.shape import _view, dim_of, shape_of
 from ..programs.tracing import leaving
 from . import casting
 from .arguments import with_grad_fn_name
+from .grad_fn_names import set_grad_fn_name
 from .operands import of_one_dtype, promoted, promoted_in_full, tensor, to_dtype
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.record import Box, fixed
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels.shape import shape_of
@@ -48,6 +48,7 @@ from ..table.elementwise import rremainder as rremainder
 from . import lookup, overrides
 from .arguments import numbers_first, put_out, with_grad_fn_name, with_out
 from .derived import function_of, operator_of
+from .grad_fn_names import set_grad_fn_name
 from .operands import SCALARS, common_dtype, foreign, half_in_float32, operand, promoted, refused, tensor, to_dtype
 
 eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))

@@ -14,8 +14,10 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core import alias, record
+from ..core.alias import view
+from ..core.level import LEVEL
 from ..core.op import TABLE, FlatIndex
-from ..core.record import Box, fixed, running_trace, set_grad_fn_name
+from ..core.record import Box, fixed, running_trace
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_inexact
@@ -26,13 +28,16 @@ from ..kernels.reduce import places_along, starts_along
 from ..kernels.shape import dim_of, shape_of
 from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
-from ..table.index import _is_among, _places_of
+from ..table.index import _basic_index, _is_among, _places_of
 from . import lookup
 from .arguments import dim_within, numpy_names, sizes, with_grad_fn_name, with_out
+from .grad_fn_names import set_grad_fn_name
 from .inplace import may_overlap, run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
 from .shape import unsqueeze
 
+ndarray = np.ndarray
+INDEX_PUT = TABLE["index_put"]
 ARRAYS = (Box, np.ndarray, list, bool)
 LISTED = (list, tuple, slice, Box, np.ndarray)
 BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
@@ -169,9 +174,14 @@ def getitem(x: Any, index: Any, as_numpy: bool = False) -> Any:
     Where a slice separates numbers from arrays, PyTorch applies the numbers first; NumPy takes them for arrays, whose
     dimensions then come first.
     """
+    plain = (index, ...) if type(index) is int else _plain(index if type(index) is tuple else (index,))
+    if plain is not None and type(x._d) is ndarray:
+        try:
+            return view(x, _basic_index, plain)
+        except (IndexError, ValueError) as e:
+            raise index_error(x._d.shape, plain, e) from None
     if x._st is not None:
         alias.sync_only(x)
-    plain = _plain(index if type(index) is tuple else (index,))
     key, basic = canonical(index, x._d.shape) if plain is None else (plain, True)
     if not basic and not as_numpy and (parts := numbers_apart(key)):
         return getitem(getitem(x, parts[0]), parts[1])
@@ -221,6 +231,13 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     """x[index] = value, in place; the value is broadcast and converted to x's dtype."""
     if x._st is not None:
         alias.sync_only(x)
+    plain = _plain((index,)) if type(index) is int or type(index) is slice else None
+    if plain is not None and is_plain(x):
+        if type(value) is float:
+            value = filling(value, x._d.dtype)
+        if isinstance(value, Box) and is_plain(value) and fits(x._d, plain, value._d) and not may_overlap(x):
+            write_index(x, plain, value, INDEX_PUT)
+            return
     given = value._d if isinstance(value, Box) else value
     if isinstance(value, Box | np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
@@ -251,7 +268,26 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if basic and not alias.has_level(x) and may_overlap(x):  # the part may be writable where the whole is not
         alias.view(x, TABLE["index"], key).copy_(v)
         return
-    write_index(x, key, v, TABLE["index_put"])
+    write_index(x, key, v, INDEX_PUT)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether nothing but arrays of NumPy has to be looked at: no level, no trace."""
+    state = x._st
+    return (
+        type(x._d) is np.ndarray
+        and not record.traces
+        and (state is None or type(state) is alias.Alias)
+        and LEVEL.get() is None
+    )
+
+
+def fits(a: Any, key: Index, b: Any) -> bool:
+    """Whether an array can be written to the part that a basic index shows of another, without any conversion."""
+    try:
+        return a.dtype is b.dtype and (a[key].shape == b.shape or not b.ndim)
+    except IndexError:
+        return False
 
 
 def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:

@@ -131,7 +131,8 @@ def source_to_write(t: Any) -> Any:
     slot = slot_to_write(t)
     if slot == t._s:
         return t
-    source, a = wrap(t._d, slot), t._st
+    a = t._st
+    source = wrap(a.another(t._d), slot)
     source._st = Alias(a.store, a.chain, a.hist, a.hchain, a.slot_hooks)
     return source
 

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
+from ..core import alias
 from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.record import Box, fixed
 from ..core.vjp import fixed_like
-from ..kernels.shape import _view, dim_of, shape_of
+from ..kernels.shape import dim_of, shape_of
 from ..table.shape import _stack
 from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
+from .grad_fn_names import set_grad_fn_name
 from .operands import promoted, tensor
 from .shape import (
     _part,
@@ -120,7 +122,7 @@ def split(
     shape = shape_of(x)
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d, node = dim_of(dim, len(shape)), "SplitBackward0" if hasattr(s, "__index__") else "SplitWithSizesBackward0"
+    d, name = dim_of(dim, len(shape)), "split" if hasattr(s, "__index__") else "split_with_sizes"
     if hasattr(s, "__index__"):
         s = operator.index(s)
         if s < 0:
@@ -140,7 +142,8 @@ def split(
     bounds = [0]
     for n in s:
         bounds.append(bounds[-1] + n)
-    return tuple([set_grad_fn_name(node, _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
+    before, op = (slice(None),) * d, TABLE[name]
+    return tuple([alias.view(x, op, (*before, slice(a, b), ...)) for a, b in itertools.pairwise(bounds)])
 
 
 @numpy_names
@@ -160,8 +163,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     shape = shape_of(input)
     d = dim_of(dim, len(shape))
     dim_within(0, len(shape))
-    views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
-    return tuple([set_grad_fn_name("UnbindBackward0", view) for view in views])
+    before, op = (slice(None),) * d, TABLE["unbind"]
+    return tuple([alias.view(input, op, (*before, i, ...)) for i in range(shape[d])])
 
 
 @numpy_names

@@ -11,7 +11,7 @@ import numpy as np
 from .. import errors
 from ..core import record
 from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.record import Box, fixed
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..dtypes import is_floating, is_inexact
@@ -23,6 +23,7 @@ from . import casting, reduce
 from .arguments import numbers_first, numpy_names, with_grad_fn_name, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
+from .grad_fn_names import set_grad_fn_name
 from .joining import cat
 from .operands import half_in_float32, number_fits, of_one_dtype, operand, promoted_in_full, refused, tensor
 from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze

@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.numpy import can_store, silently
@@ -26,6 +25,7 @@ from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
 from .arguments import with_grad_fn_name
+from .grad_fn_names import set_grad_fn_name
 from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core.alias import has_level
 from ..core.op import TABLE
-from ..core.record import Box, set_grad_fn_name
+from ..core.record import Box
+from .grad_fn_names import set_grad_fn_name
 from .operands import form_of
 
 RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}

@@ -14,7 +14,7 @@ from .. import dtypes, errors
 from ..core import inplace, record
 from ..core.level import LEVEL
 from ..core.op import TABLE
-from ..core.record import Box, functional, set_grad_fn_name, wrap
+from ..core.record import Box, functional, wrap
 from ..core.state import PACKING, TRANSFORMING
 from ..dtypes import HALF
 from ..kernels.normalize import Dims
@@ -25,6 +25,7 @@ from ..table import elementwise as elementwise_records
 from ..table.normalize import standardize, standardized, standardized_rows
 from . import casting, create, elementwise, reduce, shape
 from .arguments import with_grad_fn_name
+from .grad_fn_names import set_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
 from .memory_format import in_format_of

@@ -108,7 +108,7 @@ def promoted_in_full(xs: list[Any]) -> list[Any]:
 
 def tensor(a: Any) -> Any:
     """Any operand as a tensor."""
-    if isinstance(a, Box) and a._st is None:
+    if isinstance(a, Box) and (a._st is None or (type(a._st) is alias.Alias and a._st.is_current())):
         return a
     x = operand(a, True)
     if x is NotImplemented:

@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels.pool import Array, Sizes
@@ -28,6 +27,7 @@ from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
 from .arguments import dim_within, with_grad_fn_name
 from .conv import integers, tensors
+from .grad_fn_names import set_grad_fn_name
 from .memory_format import in_format_of
 from .operands import to_dtype
 from .resample import adaptive_mean, means

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.record import fixed, set_grad_fn_name
+from ..core.record import fixed
 from ..kernels.recurrent import Sizes
 from ..kernels.shape import shape_of
 from ..table.define import named
 from ..table.recurrent import _gru_layer, _lstm_layer, _rnn_layer
 from . import casting, shape
 from .dropout import dropout
+from .grad_fn_names import set_grad_fn_name
 from .joining import cat, stack
 from .linalg import linear
 from .operands import tensor

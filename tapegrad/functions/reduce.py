@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import fixed, set_grad_fn_name
+from ..core.record import fixed
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..kernels.reduce import Dims, _count
@@ -46,6 +46,7 @@ from ..table.reduce import (
 from . import casting
 from .arguments import DIRECT, as_one_node, in_dtype_of, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
 from .decompose import svdvals_of
+from .grad_fn_names import set_grad_fn_name
 from .operands import floating, tensor
 from .results import result
 

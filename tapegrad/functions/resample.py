@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name, wrap
+from ..core.record import Box, fixed, wrap
 from ..core.tape import next_slot
 from ..core.vjp import fixed_like
 from ..core.warning import warn
@@ -27,6 +27,7 @@ from ..programs.tracing import unless_traced
 from . import casting, lookup
 from .arguments import with_grad_fn_name
 from .conv import integers, tensors
+from .grad_fn_names import set_grad_fn_name
 from .memory_format import in_format_of
 from .operands import half_in_float32, tensor, to_dtype
 from .shape import apart, constant_pad_nd, pad_widths

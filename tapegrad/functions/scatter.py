@@ -11,12 +11,13 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE, FlatIndex
-from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.record import Box, fixed
 from ..core.vjp import fixed_like, zeros_like
 from ..kernels.shape import shape_of
 from ..programs.tracing import unless_traced
 from . import lookup
 from .arguments import numpy_names, with_grad_fn_name, with_out
+from .grad_fn_names import set_grad_fn_name
 from .index import WRITES, Write, grid_write, line_of, shown, sliced_source, written
 from .operands import beside, half_in_float32, tensor
 

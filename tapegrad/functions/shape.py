@@ -16,7 +16,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE
-from ..core.record import Box, set_grad_fn_name, wrap
+from ..core.record import Box, wrap
 from ..core.state import is_recording
 from ..core.tape import next_slot
 from ..kernels.numpy import restrided
@@ -24,6 +24,7 @@ from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
 from . import shared_views
 from .arguments import dim_within, given, numpy_names, sizes, with_grad_fn_name, with_out
+from .grad_fn_names import set_grad_fn_name
 from .memory_format import check_rank, in_channels_last, in_format_of, is_row_major, rank_of
 from .operands import form_of, tensor, to_dtype
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import fixed, set_grad_fn_name
+from ..core.record import fixed
 from ..core.warning import warn
 from ..programs.tracing import examined
 from . import casting, fft
 from .create import finish, ones
+from .grad_fn_names import set_grad_fn_name
 from .joining import stack
 from .operands import tensor
 from .shape import narrow, transpose

@@ -31,7 +31,6 @@ class NumPy:
     fits = staticmethod(functions.fits)
     may_share = staticmethod(np.may_share_memory)
     overlaps = staticmethod(functions.overlaps)
-    over_memory = staticmethod(functions.over_memory)
     can_store = staticmethod(functions.can_store)
     beside = staticmethod(devices.beside)
     on_device = staticmethod(devices.on_device)

@@ -302,6 +302,7 @@ def promote_block(t: Any, level: Level) -> None:
     if len(a.chain) != len(a.hchain) or store.exported():
         level.refuse_shared()
     store.promoted = level.wrap(box(store.root, a.hist.slot), None), a.hist
+    store.move(store.root, store.uncounted)  # no tensor is up to date
     level.blocks.append(weakref.ref(store))
     promote_alias(t)
 

@@ -57,7 +57,7 @@ def restore_chain(ref: weakref.ref[Any], chain: alias.Chain, hchain: alias.Chain
     t = ref()
     if t is not None and type(t._st) is alias.Alias and t._st.chain != chain:
         t._st = now = alias.Alias(t._st.store, chain, t._st.hist, hchain, t._st.slot_hooks)
-        now.mver = now.hver = -1  # to be derived again
+        now.mver, now.hver = None, -1  # to be derived again
 
 
 def restore_history(hist: alias.Hist, slot: int) -> None:
@@ -77,5 +77,4 @@ class Block:
             self.root[...] = self.values
         store = self.store()
         if store is not None and store.root is not self.root:  # the old memory was left to the tape
-            store.root = self.values
-            store.ver += 1
+            store.move(self.values, True)

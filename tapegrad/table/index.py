@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,11 @@ define(
     jax="index.read", raw_backward=rules.backward_into(add_into), display=_shown_by,
     aliases={
         "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
-        "take": "Take",
+        "take": "Take", "split": "Split", "split_with_sizes": "SplitWithSizes", "unbind": "Unbind",
     },
     batch=batching.Lifted(batching.indexed), samples=samples.reads,
 )  # fmt: skip
+_basic_index = TABLE["index"].variant(forward=operator.getitem)  # for an index of which this is known
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
     jax="index.index_zeros", display="IndexPut", batch=batching.placed, samples=samples.scattered,

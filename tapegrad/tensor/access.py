@@ -18,6 +18,7 @@ from ..core.record import Box
 from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..functions import create, shape
+from ..functions.grad_fn_names import set_grad_fn_name
 from ..kernels.memory import keep_freed_memory
 from ..levels.level import LevelState, promote_in_place, relabelled
 from . import memory
@@ -108,7 +109,7 @@ def overwrite(t: Any, source: Any) -> Any:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
         writes.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
         if t._st is None:
-            record.set_grad_fn_name("torch::autograd::CopyBackwards", t)
+            set_grad_fn_name("torch::autograd::CopyBackwards", t)
     return t
 
 

@@ -6,15 +6,16 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import Alias, Hist, alias_of, detached, has_level, sync, sync_only
+from ..core.alias import FEW, Alias, Hist, alias_of, detached, has_level, sync, sync_only
 from ..core.inplace import lead_through
-from ..core.protocols import arrays, levels
+from ..core.protocols import levels
 from ..core.record import box, known, running_trace
 from ..core.refcount import REFS_LAST_ALIAS, getrefcount
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..functions.inplace import count_write, overlaps
 from ..functions.shared_views import layers, of_block
+from ..kernels.numpy import over_memory
 from ..levels.level import look_at
 
 
@@ -50,11 +51,14 @@ def export(t: Any) -> Any:
     if has_level(t):
         return t._d.copy()
     store = alias_of(t).store
-    if store.saved.alive():
+    if store.is_held() and not store.exported():
         store.unshare()
         sync_only(t)
-    out, anchor = arrays.over_memory(t._d)
-    store.export(weakref.ref(anchor))
+    out, anchor = over_memory(t._d)
+    store.exports.append(weakref.ref(anchor))
+    if len(store.exports) > store.most:
+        store.exported()
+        store.most = max(FEW, 2 * len(store.exports))
     return out
 
 
@@ -73,7 +77,7 @@ def rebind(t: Any, v: Any) -> None:
         trace.abort("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
     b = alias_of(v)
     hist = Hist(t._s, a.hist.writes if type(a) is Alias else [version(t)])
-    t._d = v._d
+    t._d = b.another(v._d)
     t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.slot_hooks)
     v._st = b
 

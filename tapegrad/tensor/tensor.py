@@ -32,6 +32,7 @@ from ..functions import (
 )  # fmt: skip
 from ..functions import memory_format as formats
 from ..functions.arguments import given
+from ..functions.grad_fn_names import set_grad_fn_name
 from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
@@ -645,8 +646,12 @@ class Tensor(Filling, Protocols, TableMethods):
 
     __hash__ = object.__hash__
 
-    def __getitem__(self, key: Any) -> Tensor:
-        return index.getitem(self, key)  # type: ignore[no-any-return]
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Tensor: ...
+
+    else:  # a call less
+        __getitem__ = index.getitem
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index.setitem(self, key, value)
@@ -673,7 +678,7 @@ class Tensor(Filling, Protocols, TableMethods):
         if device is not None and (own := self.device) != device:
             moved = TABLE["transfer"].call(self, device, own)
         if target == self._d.dtype:
-            return record.set_grad_fn_name("ToCopyBackward0", self.clone()) if copy and moved is self else moved
+            return set_grad_fn_name("ToCopyBackward0", self.clone()) if copy and moved is self else moved
         return TABLE["cast"].call(moved, target)  # type: ignore[no-any-return]
 
     @overload

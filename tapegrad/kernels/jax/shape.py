@@ -99,7 +99,7 @@ def put(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ...]]]) -> A
     if not chain:
         return jnp.broadcast_to(jnp.asarray(value, x.dtype), x.shape)
     (name, params), *rest = chain
-    if name == "index":
+    if name in ("index", "split", "split_with_sizes", "unbind"):
         part = put(x[params[0]], value, rest) if rest else value
         return x.at[params[0]].set(jnp.asarray(part, x.dtype))
     if name == "bits":

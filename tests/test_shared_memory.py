@@ -1,0 +1,223 @@
+"""Operations on tensors that share memory: the quick way is the slow one, and no later write changes what was saved."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.core.alias import Alias, Store
+
+F = tg.nn.functional
+X = np.random.default_rng(0).uniform(0.5, 1.5, (4, 4, 4))
+
+
+def leaf(k=0):
+    return tg.tensor(X[::-1] + k, requires_grad=True)
+
+
+OPERATIONS = {
+    "exp": lambda a, b: a.exp(),
+    "tanh": lambda a, b: a.tanh(),
+    "mul": lambda a, b: a * b,
+    "mul_itself": lambda a, b: a * a,
+    "div": lambda a, b: a / b,
+    "radd": lambda a, b: 1.0 + a,
+    "rdiv": lambda a, b: 2.0 / a,
+    "pow": lambda a, b: a**3,
+    "number": lambda a, b: a * 2,
+    "integer_array": lambda a, b: a * tg.tensor([1, 2, 3, 4]),
+    "array": lambda a, b: a * X[0],
+    "sum": lambda a, b: a.sum(0) * b,
+    "mean": lambda a, b: (a * b).mean(-1),
+    "matmul": lambda a, b: a @ b,
+    "linear": lambda a, b: F.linear(a, b, b[0]),
+    "where": lambda a, b: tg.where(a > 1, a * b, b),
+    "stack": lambda a, b: tg.stack([a, b, a]) * b,
+    "cat": lambda a, b: tg.cat([a, b], -1) ** 2,
+    "max": lambda a, b: a.max(-1).values * b[..., 0],
+    "softmax": lambda a, b: a.softmax(-1) * b,
+    "layer_norm": lambda a, b: F.layer_norm(a, (4,), b[0], b[1]),
+    "einsum": lambda a, b: tg.einsum("ij,jk->ki", a, b),
+    "half": lambda a, b: (a.to(tg.float16) * b.to(tg.float16)).to(tg.float64),
+    "reshape": lambda a, b: (a.reshape(-1) * b.reshape(-1)).exp(),
+    "compare": lambda a, b: (a > b).to(tg.float64) * a,
+}
+PARTS = {  # of a block of shape (4, 4, 4): large and small ones, and the whole
+    "row": lambda x: x[1],
+    "last": lambda x: x[-1],
+    "chunk": lambda x: x.chunk(2)[1][0],
+    "unbind": lambda x: x.unbind(1)[2],
+    "transposed": lambda x: x.transpose(0, 2)[1],
+    "of_matrix": lambda x: x.view(8, 8)[2:6, ::2],
+    "diagonal": lambda x: x.diagonal(),
+    "strided": lambda x: x.as_strided((4, 4), (4, 1), 8),
+    "windows": lambda x: x.unfold(0, 4, 1)[0, 2],
+    "rows": lambda x: x[:2].view(8, 4)[::2],
+}
+
+
+def parts_of(name, block):
+    a = PARTS[name](block)
+    return a, PARTS[name](block.flip(0) * 1.0)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_quick_way_gives_what_the_slow_one_gives(name, monkeypatch):
+    def run():
+        found = []
+        for part in ("row", "of_matrix"):
+            x = leaf()
+            a, b = parts_of(part, x * 1.0)
+            y = OPERATIONS[name](a, b)
+            (g,) = tg.autograd.grad((y * y).sum(), x, create_graph=True)
+            (h,) = tg.autograd.grad((g * g).sum(), x)
+            with tg.no_grad():
+                free = OPERATIONS[name](a, b)
+            found += [y, g, h, free, OPERATIONS[name](a.detach(), b)]
+        return [(t.dtype, t.shape, t.requires_grad, type(t.grad_fn).__name__, t.tolist()) for t in found]
+
+    quick = run()
+    monkeypatch.setattr(Alias, "private", lambda self, op, t: None)
+    assert quick == run()
+
+
+WRITES = {
+    "view": lambda block, a: a.mul_(0.0),
+    "block": lambda block, a: block.zero_(),
+    "sibling": lambda block, a: block.view(-1).fill_(7.0),
+    "part": lambda block, a: block.__setitem__(slice(None), 3.0),
+    "row": lambda block, a: [block.__setitem__(i, 3.0) for i in range(4)],
+    "data": lambda block, a: block.data.zero_(),
+    "detached": lambda block, a: a.detach().add_(5.0),
+    "array": lambda block, a: block.detach().numpy().fill(0.0),
+    "array_of_view": lambda block, a: a.detach().numpy().fill(0.0),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(
+    "part", [pytest.param(p, marks=() if p in ("row", "of_matrix", "rows") else pytest.mark.exhaustive) for p in PARTS]
+)
+def test_a_later_write_changes_no_gradient(part, write):
+    for name in ("exp", "mul", "mul_itself", "matmul", "div", "linear", "layer_norm"):
+        gradients = []
+        for written in (False, True):
+            x = leaf()
+            block = x * 1.0
+            a, b = parts_of(part, block)
+            y = OPERATIONS[name](a, b) * a
+            if written:
+                with tg.no_grad():
+                    WRITES[write](block, a)
+            (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+            gradients += [g.tolist(), tg.autograd.grad(g.sum(), x)[0].tolist()]
+        assert gradients[:2] == gradients[2:], name
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_an_operation_saved_is_held_until_it_is_released(part):
+    x = leaf()
+    block = x * 1.0
+    store = block.detach()._st.store
+    views = [PARTS[part](block), PARTS[part](block).detach(), block.data, block.detach(), PARTS[part](block.detach())]
+    counted = part != "windows"  # whose array comes from as_strided
+    assert not counted or not store.is_held()
+    y = block * block
+    assert store.is_held()
+    y.sum().backward()
+    del y
+    assert not counted or not store.is_held()
+    copy = views[0].exp()
+    views[-1].exp()
+    assert not counted or not store.is_held()
+    w = leaf()[0]
+    y = views[0] * w  # a small part is copied instead
+    assert store.is_held() is (views[0]._d.nbytes > store.small or not counted)
+    del copy, y, store
+    views.clear()
+    block * 1.0
+    assert block._st is None
+
+
+def test_a_write_copies_a_block_that_is_held_once_and_another_not_at_all(monkeypatch):
+    moves = []
+    unshare = Store.unshare
+    monkeypatch.setattr(Store, "unshare", lambda self: (moves.append(1), unshare(self)))
+    x = leaf()
+    block = x * 1.0
+    first, second = block[:2], block[2:]
+    for _ in range(3):
+        with tg.no_grad():
+            first.add_(1.0)
+            block[3] = 0.0
+            second.data.mul_(2.0)
+        block + 1.0, first + second, first @ second
+        tg.tape().sweep()
+    assert moves == []
+    kept = first * first
+    for _ in range(3):
+        with tg.no_grad():
+            second.add_(1.0)
+            first.zero_()
+    assert moves == [1]
+    assert tg.autograd.grad(kept.sum(), x)[0][:2].tolist() == (2 * (X[::-1][:2] + 3)).tolist()
+
+
+def test_arrays_that_numpy_code_holds_stay_those_of_the_tensor():
+    t = tg.tensor(X.copy())
+    one, two = t.numpy(), t[1].numpy()
+    w = tg.ones(4, 4, dtype=tg.float64, requires_grad=True)
+    y = w * t[1]
+    two[:] = 5.0
+    one[0] = 3.0
+    assert t[1].unique().tolist() == [5.0] and t[0].unique().tolist() == [3.0]
+    assert t.numpy()[1].tolist() == two.tolist()
+    y.sum().backward()
+    assert w.grad.tolist() == X[1].tolist()
+
+
+def test_hooks_and_retained_gradients_of_shared_tensors_go_by_version():
+    x = leaf()
+    block = x * 1.0
+    row = block[1]
+    row.retain_grad()
+    seen = []
+    row.register_hook(lambda g: seen.append(g.sum().item()))
+    y = row * 2.0
+    block[1] = 3.0
+    z = block[1] * 5.0
+    (y.sum() + z.sum()).backward()
+    assert seen == [32.0] and row.grad.unique().tolist() == [2.0]
+    assert x.grad[1].unique().tolist() == [2.0] and x.grad[0].unique().tolist() == [0.0]
+
+
+@pytest.mark.parametrize("index", [1, -1, slice(1, 3), slice(None)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_plain_write_is_what_the_general_way_does(index, shared):
+    results = []
+    for plain in (True, False):
+        x = leaf()
+        block = x * 1.0
+        view = block[0] if shared else None
+        v = tg.full((4, 4), 2.0, dtype=tg.float64, requires_grad=True)
+        block[index if plain else (index, slice(None))] = v[0, 0]
+        if type(index) is int:
+            block[index if plain else (index, slice(None))] = v
+        block[index if plain else (index, slice(None))] *= 3.0
+        results.append((block.tolist(), block._version, block.grad_fn.name(), view is None or view.tolist()))
+        results[-1] += tuple(g.tolist() for g in tg.autograd.grad((block * block).sum(), (x, v)))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "index, size, error, text",
+    [
+        (9, 4, IndexError, "index 9 is out of bounds for dimension 0 with size 4"),
+        (0, 3, RuntimeError, "shape mismatch: value tensor cannot be broadcast to indexing result"),
+        (slice(0, 2), 5, RuntimeError, "shape mismatch: value tensor cannot be broadcast to indexing result"),
+    ],
+)
+def test_a_plain_write_that_fails_writes_nothing(index, size, error, text):
+    block = leaf() * 1.0
+    with pytest.raises(error, match=text):
+        block[index] = tg.ones(size, dtype=tg.float64)
+    assert block.tolist() == X[::-1].tolist()
