@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dis
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from ..core.record import Box
 from ..func import tree
 from ..programs.tracing import PARTS
 from .source import functions_of
-from .uses import ADD, COUNT, WRITE, nested, parents_of, use_of
+from .uses import ADD, COUNT, WRITE, parents_of, use_of
 
 
 class Parts:
@@ -98,9 +97,11 @@ def lent(cells: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
 
 
 def bound_anew(code: types.CodeType) -> set[str]:
-    """The variables of outside that a function binds, with `nonlocal`."""
-    found = {i.argval for c in nested(code) for i in dis.get_instructions(c) if i.opname in ("DELETE_DEREF", "STORE_DEREF")}
-    return found & set(code.co_freevars)
+    """The variables of outside that a function binds, with `nonlocal`; all where its source is not known."""
+    functions = functions_of(code)
+    statements = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Nonlocal)]
+    named = {name for statement in statements for name in statement.names}
+    return named & set(code.co_freevars) if functions else set(code.co_freevars)
 
 
 def written_to(code: types.CodeType) -> set[str]:
