@@ -295,3 +295,9 @@ def test_grad_can_be_deleted_and_set_to_none():
     x.grad = tg.ones(1)
     (x * 2.0).backward()
     assert x.grad.item() == 3.0
+
+
+def test_a_parameter_without_a_shape_has_no_gradient():
+    p = tg.nn.LazyLinear(3).weight
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+        p.backward()

@@ -11,7 +11,7 @@ from .alias import save, sync_only
 from .leaves import accumulate, alias_tensor, commit, leaf_of
 from .level import LEVEL, level_of
 from .protocols import facade, levels
-from .record import Box, functional, peek_data, wrap
+from .record import Box, functional, wrap
 from .reverse import BackwardPass
 from .slot_hooks import retain as retain_grad
 from .state import TASK, TRANSFORMING, is_recording
@@ -41,21 +41,20 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
     sync_only(output) if output._st is not None else None
     if cotangent is not None and not isinstance(cotangent, Box):
         raise errors.cotangent_type(type(cotangent).__name__)
-    y = peek_data(output) if cotangent is None and output._st is None else output._d  # its values are not needed
+    y = output._outline if cotangent is None else output._d
     if cotangent is None and y.size != 1:
         raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())
     while not output._s and (level := level_of(output)) is not None:
         output = level.captured_primal(output, function)
         cotangent = None if cotangent is None else level.captured_primal(cotangent, "")
-    y = peek_data(output) if cotangent is None and output._st is None else output._d
+    y = output._outline if cotangent is None else output._d
     if not output._s:
         raise errors.no_grad_fn(i, is_recording())
     if cotangent is None:
         if y.dtype.kind == "c":
             raise errors.not_real(y.dtype)
-        g, on_device = arrays.ones_like(arrays.zeros(y.shape, y.dtype)), output._st is not None and functional(y)
-        is_tensor = record or on_device or functional(g) or level_of(output) is not None
-        return output._s, fixed_like(g, output) if is_tensor else g
+        g = arrays.ones_like(y)
+        return output._s, fixed_like(g, output) if record or functional(y) or level_of(output) is not None else g
     sync_only(cotangent) if cotangent._st is not None else None
     if cotangent._d.shape != y.shape:
         raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)

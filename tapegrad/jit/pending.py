@@ -12,6 +12,8 @@ import threading
 import weakref
 from typing import Any
 
+import numpy as np
+
 from ..core import record
 from ..core.record import new, peek_data, poke_data
 from ..functions.overrides import disabled, overrides
@@ -30,7 +32,8 @@ def pending_class_of(cls: Any) -> type:
     """The subclass for pending tensors of a class that overrides no public function."""
     namespace = {
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
-        "__torch_function__": staticmethod(disabled), "_d": property(look, assign), "_pending_of": cls,
+        "__torch_function__": staticmethod(disabled), "_d": property(look, assign), "_outline": property(outline),
+        "_pending_of": cls,
     }  # fmt: skip
     pending: type = type(cls)(cls.__name__, (cls,), namespace)
     PENDING_CLASSES.add(pending)
@@ -55,6 +58,12 @@ def look(t: Any) -> Any:
         key = id(array)
         DEVICE_ARRAYS[key] = weakref.ref(array, functools.partial(DEVICE_ARRAYS.pop, key)), device_array
     return array
+
+
+def outline(t: Any) -> Any:
+    """Zeros of the shape and dtype of a tensor, which is not looked at."""
+    array = peek_data(t)
+    return np.zeros(array.shape, array.dtype)
 
 
 def on_host(device_array: Any) -> Any:
