@@ -50,9 +50,9 @@ def kernels(L: Any, size: str, order: str) -> dict[str, float]:
     return found
 
 
-def training(L: Any, name: str) -> float:
+def training(L: Any, name: str, spent: str = "2") -> float:
     """Median seconds of a step or epoch of one program."""
-    return timed(programs.PROGRAMS[name][1](L), spent=2.0)
+    return timed(programs.PROGRAMS[name][1](L), spent=float(spent))
 
 
 def program_memory(L: Any, name: str) -> float:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from . import floors, kernels, training, transforms, workloads
 from .clocks import child, in_turn, paired
 
+SHAPES = {"small": (100, 64), "smallest": (8, 16)}
 EIKONAL = ((64, 64, 400), (1024, 128, 60), (4096, 256, 10))
 TINY = {
     "no_grad": 0.68,
@@ -67,7 +68,7 @@ def beside_torch(L: Any) -> dict[str, list[float]]:
         if kernel not in kernels.LARGE:
             times = kernels.TIMES[name.split()[0]]
             compare(name, [kernels.first_order(library, kernel, times) for library in (L, torch)], times)
-    for shape in ((100, 64), (8, 16)):
+    for shape in SHAPES.values():
         tensors = [library.randn(*shape) for library in (L, torch)]
         compare(f"x[i] of {shape} without grad", [functools.partial(operator.getitem, x, 3) for x in tensors])
     for name, (_, make) in training.LAYERS.items():
@@ -100,7 +101,9 @@ def limit_of(name: str) -> float:
 def small_programs() -> Iterator[Row]:
     """tapegrad and PyTorch, one thread each"""
     for name, (ours, torch) in child("tapegrad", "beside_torch", threads=1).items():
-        yield Row(name, ours * 1e6, torch * 1e6, limit_of(name))
+        size, _, operation = name.partition(" ")
+        shown = f"{SHAPES[size]} {operation}" if name in kernels.BY_NAME else name
+        yield Row(shown, ours * 1e6, torch * 1e6, limit_of(name))
 
 
 def shared_memory() -> Iterator[Row]:
@@ -115,7 +118,7 @@ def larger_programs(rounds: int = 3) -> Iterator[Row]:
         (f"eikonal {points}x{width}", EIKONAL_BARS[points], ("eikonal", points, width, calls))
         for points, width, calls in EIKONAL
     ]
-    tasks += [(name, bar, ("training", name)) for name, (bar, _) in training.PROGRAMS.items()]
+    tasks += [(name, bar, ("training", name, 1)) for name, (bar, _) in training.PROGRAMS.items()]
     for name, bar, task in tasks:
         times = in_turn({library: (library, *task) for library in ("tapegrad", "torch")}, rounds)
         ours, torch = (statistics.median(found) * 1e3 for found in times.values())
