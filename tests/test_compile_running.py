@@ -235,6 +235,66 @@ def numbers_that_are_returned(wrap):
 
 
 @compiled
+def metrics_of_a_trainer(wrap):
+    metrics = {"loss": 0.0, "samples": 0}
+
+    def step(x):
+        metrics["loss"] = x.sum().item()
+        metrics["samples"] += x.shape[0]
+        return x * 2
+
+    step = wrap(step)
+    return lambda k: (step(x(k)), metrics)
+
+
+@eager
+def metrics_that_are_compared(wrap):
+    metrics = {"loss": 0.0, "samples": 0}
+
+    def step(x):
+        y = x * 2 if metrics["loss"] < 10 else x
+        metrics["loss"] = x.sum().item()
+        metrics["samples"] += x.shape[0]
+        return y
+
+    step = wrap(step)
+    return lambda k: (step(x(k)), metrics)
+
+
+@eager
+def a_learning_rate_of_a_count(wrap):
+    w, s = leaf(), Schedule()
+    opt = tg.optim.SGD([w], lr=0.1)
+
+    def step(x):
+        s.n += 1
+        for group in opt.param_groups:
+            group["lr"] = 0.1 * s.n**-0.5
+        opt.zero_grad()
+        (w * x).square().sum().backward()
+        opt.step()
+
+    step = wrap(step)
+    return lambda k: (step(x(k)), w, opt.param_groups[0]["lr"])
+
+
+@eager
+def a_learning_rate_that_decays(wrap):
+    w = leaf()
+    opt = tg.optim.Adam([w], lr=0.1)
+
+    def step(x):
+        for group in opt.param_groups:
+            group["lr"] *= 0.9
+        opt.zero_grad()
+        (w * x).square().sum().backward()
+        opt.step()
+
+    step = wrap(step)
+    return lambda k: (step(x(k)), w, opt.param_groups[0]["lr"])
+
+
+@compiled
 def a_call_that_raises(wrap):
     s = Schedule()
 

@@ -118,7 +118,7 @@ class Outside:
     def slot_before(self, t: Any) -> int:
         """The slot of a tensor when the call began, or before it first looked at it; of another one its slot now."""
         ref, facts = self.tensors.get(id(t), (None, None))
-        return facts.slot if facts is not None and ref is not None and ref() is t else t._s  # type: ignore[no-any-return]
+        return facts.slot if facts is not None and ref is not None and ref() is t else t._s
 
     def alive(self) -> list[tuple[Any, Facts, Facts]]:
         """Those that are still there: before, and now."""

@@ -641,6 +641,8 @@ class Containers:
             return (id(holder), key, ADDED) in self.only_written
         if how == NAME:
             return (id(holder), key) in self.only_written
+        if how == ITEM and key is not None and (id(holder), key) in self.only_written:
+            return True
         return id(holder) in self.only_written or (how == LOCAL and id(holder) not in self.known)
 
     def _drop(self, is_one: Any) -> None:
@@ -655,11 +657,16 @@ class Containers:
             return Names(self._names_of_cell(container.cell))
         if not isinstance(key, str) or not isinstance(container, dict | Attributes):
             return None
-        if id(container) in self.reachable.states:
+        if id(container) in self.reachable.states or id(container) in self._groups:
             return Names(items=frozenset((key,))) if self.reachable.reads_by_name(items=True) else None
         if isinstance(container, dict) and "__builtins__" in container:  # globals
             return Names(frozenset((key,)), frozenset((key,)))
         return Names(attributes=frozenset((key,))) if self.reachable.reads_by_name() else None
+
+    @functools.cached_property
+    def _groups(self) -> set[int]:
+        """The ids of the parameter groups of optimizers."""
+        return {id(group) for optimizer in self.reachable.optimizers for group in optimizer.param_groups}
 
     def _names_of_cell(self, cell: Any) -> frozenset[str]:
         found = [

@@ -136,7 +136,7 @@ class Flow:
         if isinstance(target, ast.Name):
             yield from self.variable(target.id, within)
         elif isinstance(target, ast.Subscript):
-            yield from self.into(target.value)
+            yield from self.into(target.value, constant_of(target.slice))
         elif isinstance(target, ast.Attribute):
             yield Target(NAME, getattr(self.value(target.value), "__dict__", None), target.attr)
         elif isinstance(target, ast.Tuple):
@@ -179,8 +179,8 @@ class Flow:
         elif isinstance(node.ctx, ast.Del) or isinstance(self.parents[node], ast.AugAssign):
             raise NotKept
 
-    def into(self, base: ast.AST) -> Iterator[Target]:
-        """A container that the value is put into."""
+    def into(self, base: ast.AST, key: Any = None) -> Iterator[Target]:
+        """A container that the value is put into; the key, if it is a constant."""
         container = self.value(base)
         if type(container) not in KNOWN:
             raise NotKept
@@ -189,7 +189,7 @@ class Flow:
             yield Target(LOCAL, container)
             yield from self.variable(base.id, True)
         else:
-            yield Target(ITEM, container)
+            yield Target(ITEM, container, key)
 
     def value(self, node: ast.AST) -> Any:
         """The value of a variable, attribute or item now."""

@@ -60,7 +60,7 @@ class Part:
     def __init__(self, first: types.FunctionType, compiled: Callable[[Any], Any]) -> None:
         self.lock = threading.RLock()
         self.cells = cells = first.__closure__ or ()
-        written = bound_anew(first.__code__) | written_to(first.__code__)
+        written = written_to(first.__code__)
         names = zip(cells, first.__code__.co_freevars, strict=True)
         self.given = [i for i, (c, name) in enumerate(names) if name not in written and is_structure(c.cell_contents)]
         given = [cells[i] for i in self.given]
@@ -96,20 +96,18 @@ def lent(cells: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
             c.cell_contents = value
 
 
-def bound_anew(code: types.CodeType) -> set[str]:
-    """The variables of outside that a function binds, with `nonlocal`; all where its source is not known."""
-    functions = functions_of(code)
-    statements = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Nonlocal)]
-    named = {name for statement in statements for name in statement.names}
-    return named & set(code.co_freevars) if functions else set(code.co_freevars)
-
-
 def written_to(code: types.CodeType) -> set[str]:
-    """The variables whose items or attributes a function writes, or on which it calls methods that write."""
-    found = set()
+    """The variables of outside that a function binds anew, writes items or attributes of, or calls writing methods on.
+
+    All of them where the source is not known.
+    """
+    found: set[str] = set() if functions_of(code) else set(code.co_freevars)
     for parents in map(parents_of, functions_of(code)):
-        names = [node for node in parents if isinstance(node, ast.Name)]
-        found |= {node.id for node in names if use_of(node, parents).how in (ADD, COUNT, WRITE)}
+        for node in parents:
+            if isinstance(node, ast.Nonlocal):
+                found.update(node.names)
+            elif isinstance(node, ast.Name) and use_of(node, parents).how in (ADD, COUNT, WRITE):
+                found.add(node.id)
     return found
 
 
