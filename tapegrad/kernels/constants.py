@@ -1,4 +1,4 @@
-"""Small constant arrays, cached by size; nobody may write into them."""
+"""Small constant arrays, kept by size; nobody may write into them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,36 @@ from typing import Any
 
 import numpy as np
 
+_KEPT = 1 << 12  # elements of the longest that are kept
 
-@functools.lru_cache(256)
+
 def ones(n: int, dtype: Any) -> Any:
     """A vector of ones."""
+    return _ones(n, dtype) if n <= _KEPT else np.ones(n, dtype)
+
+
+def counted(n: int, dtype: Any) -> tuple[Any, Any, Any]:
+    """A vector of n ones, and n and -1 / n as arrays of that dtype: half the price of Python's numbers as operands."""
+    return (_counted if n <= _KEPT else _counted.__wrapped__)(n, dtype)
+
+
+def starts(rows: int, n: int) -> Any:
+    """Where the rows of a matrix begin in the flattened array."""
+    return (_starts if rows <= _KEPT else _starts.__wrapped__)(rows, n)
+
+
+@functools.lru_cache(128)
+def _ones(n: int, dtype: Any) -> Any:
     return _fixed(np.ones(n, dtype))
 
 
-@functools.lru_cache(256)
-def counted(n: int, dtype: Any) -> tuple[Any, Any, Any]:
-    """A vector of n ones, and n and -1 / n as arrays of that dtype: half the price of Python's numbers as operands."""
+@functools.lru_cache(128)
+def _counted(n: int, dtype: Any) -> tuple[Any, Any, Any]:
     return ones(n, dtype), _fixed(np.array(n, dtype)), _fixed(np.array(-1.0 / n, dtype))
 
 
-@functools.lru_cache(256)
-def starts(rows: int, n: int) -> Any:
-    """Where the rows of a matrix begin in the flattened array."""
+@functools.lru_cache(128)
+def _starts(rows: int, n: int) -> Any:
     return _fixed(np.arange(0, rows * n, n))
 
 

@@ -236,8 +236,8 @@ def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps
     shape, dtype = x.shape, x.dtype
     if shape[-1:] != sizes or len(shape) < 2:
         return None
-    w = weight if type(weight) is float else small(weight)
-    b = bias if type(bias) is float else small(bias)
+    w: Any = weight if type(weight) is float else small(weight)
+    b: Any = bias if type(bias) is float else small(bias)
     if w is None or not (w is weight or (w.dtype is dtype and w.shape == sizes)):
         return None
     if b is None or not (b is bias or (b.dtype is dtype and b.shape == sizes)):
