@@ -195,6 +195,14 @@ def test_rows_added_by_a_product_are_those_added_one_by_one():
     assert (out == expected + 1).all()
 
 
+@pytest.mark.parametrize("rows", [3, 8, 40])
+def test_a_mask_without_dimensions_is_no_row(rows):
+    x = tg.ones(rows, 16, requires_grad=True)
+    for mask in (True, False):
+        (g,) = tg.autograd.grad(x[tg.tensor(mask)].sum(), x)
+        assert (g == float(mask)).all()
+
+
 def test_places_that_are_kept_cannot_be_written():
     at = np.array([[1, 0, 2]])
     starts = reduce.starts_along(at.shape, (3, 3), 0)

@@ -59,7 +59,7 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         part += v
     elif type(index) is FlatIndex and out.flags.c_contiguous:
         _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
-    elif type(index) is not FlatIndex and len(index) == 1 and out.ndim > 1 and np.size(v) >= FEW_ROWS:
+    elif _is_of_rows(index) and out.ndim > 1 and (np.size(v) >= FEW_ROWS or out.dtype in HALF):
         _add_rows(out, index[0], v)
     elif type(index) is FlatIndex or (np.size(v) < FEW and out.dtype not in HALF):
         np.add.at(out, _at(out, index)[1], v)
@@ -67,6 +67,11 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
     else:
         np.add.at(out, index, v)
+
+
+def _is_of_rows(index: Any) -> bool:
+    """Whether an index is one array of integers; the mask without dimensions that `x[True]` has is none."""
+    return type(index) is tuple and len(index) == 1 and index[0].dtype == INT64
 
 
 def _spread(v: Any, shape: tuple[int, ...]) -> Any:
