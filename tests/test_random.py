@@ -451,7 +451,7 @@ def test_numbers_drawn_ahead_are_those_drawn_one_call_at_a_time(seed: int, monke
         n = int(choice.choice([128, 128, 64, 16, 100, 3, 4096, 5000] if k % 50 >= 20 else [128]))
         drawn = DRAWS[name](ours, n)
         with monkeypatch.context() as patch:
-            patch.setattr(tr, "_MOST_AHEAD", 0)
+            patch.setattr(tr, "_SMALL", 0)
             expected = DRAWS[name](twin, n)
         assert drawn.dtype == expected.dtype and drawn.tobytes() == expected.tobytes(), (k, name, n)
         drawn[...] = 0  # what is given belongs to the caller

@@ -58,7 +58,8 @@ _STATE_WORDS = 624
 _WIDE_RANGE = 1 << 28  # randint takes 64-bit draws from this range on.
 _BLOCK = 16  # Normal values are made in blocks: 8 radii, 8 angles.
 _CHUNK = 512  # Blocks handled at once, so that temporaries stay in the CPU cache.
-_MOST_AHEAD = 4096  # Draws made at once for calls to come; a call for more takes just what it needs.
+_MOST_AHEAD = 4096  # Draws made at once for calls to come.
+_SMALL = 1024  # A call for more draws takes what is there, and draws no more than it needs.
 _MANY = 32  # so many numbers are made at once where it can be
 _NO_WORDS, _NO_NORMALS = np.empty(0, np.uint32), np.empty(0, np.float32)
 _F32 = np.dtype(np.float32)
@@ -161,9 +162,11 @@ def _cos_sin32(angle: Array) -> tuple[Array, Array]:
     return cos, sin
 
 
-def _unit32(words: Array) -> Array:
+def _unit32(words: Array, scratch: Array | None = None) -> Array:
     """float32 in [0, 1) of 32-bit draws."""
-    return (words & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
+    out = np.bitwise_and(words, np.uint32(0xFFFFFF), out=scratch).astype(np.float32)
+    out *= np.float32(2.0**-24)
+    return out
 
 
 def _box_muller32(blocks: Array, mean: float, std: float) -> None:
@@ -473,7 +476,7 @@ class Generator:
         own = device is None or str(device).partition(":")[0] == "cpu"
         _check(own, "Generator supports only the device 'cpu', but got '{}'", device)
         self._twister: np.random.RandomState | None = None
-        self._ahead, self._used, self._reach = _NO_WORDS, 0, 0
+        self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first, self._run = _NO_NORMALS, 0, 0
         stops("seeding a generator")
         self._restart(_DEFAULT_SEED)
@@ -592,7 +595,7 @@ class Generator:
 
     def _forget(self) -> None:
         """Drop what was drawn ahead: the twister goes on from another state."""
-        self._reach, self._ahead, self._used = self._used, _NO_WORDS, 0
+        self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first = _NO_NORMALS, 0
 
     def _rewind(self) -> None:
@@ -603,13 +606,18 @@ class Generator:
             self._drawn(used)
         self._forget()
 
-    def _take(self, n: int) -> int:
-        """Where the next ``n`` draws, at most _MOST_AHEAD, begin in those drawn ahead."""
+    def _take(self, n: int, on_loan: bool = False) -> int:
+        """Where the next ``n`` draws, at most _MOST_AHEAD, begin in those drawn ahead; on loan some may be given back.
+
+        None but these are drawn at first, or after a look at the state, then twice as many as were used of the last ones.
+        """
         start = self._used
         if start + n > len(self._ahead):
+            size = max(n, min(2 * start, _MOST_AHEAD))
             self._rewind()
-            self._before = self._stream.get_state(legacy=True)
-            self._ahead, start = self._drawn(max(n, min(2 * self._reach, _MOST_AHEAD))), 0
+            if size > n or on_loan:
+                self._before = self._stream.get_state(legacy=True)
+            self._ahead, start = self._drawn(size), 0
         self._used = start + n
         self._fresh = self._fresh and n == 0
         return start
@@ -617,15 +625,20 @@ class Generator:
     def _words(self, n: int) -> Array:
         """The next ``n`` 32-bit draws."""
         with self._lock:
-            if n <= _MOST_AHEAD:
+            if n <= _SMALL:
                 start = self._take(n)
                 return self._ahead[start : start + n].copy()
-            self._rewind()
+            rest = self._ahead[self._used : self._used + n]
+            if len(rest) == n:
+                self._used += n
+                return rest.copy()
+            self._forget()
             self._fresh = False
-            return self._drawn(n)
+            words = self._stream.randint(0, 1 << 32, size=n - len(rest), dtype=np.uint32)
+            return np.concatenate([rest, words]) if len(rest) else words
 
     def _normals32(self, n: int) -> Array:
-        """Standard normal float32 values of the next ``n`` draws, whole blocks of them; not to be written to."""
+        """Standard normal float32 values of the next ``n`` draws, few and whole blocks; not to be written to."""
         with self._lock:
             start = self._take(n)
             at = start - self._first
@@ -648,8 +661,9 @@ class Generator:
     def _uniform32(self, n: int) -> Array:
         """float32 in [0, 1): ``(r & 0xffffff) * 2**-24``."""
         with self._lock:
-            if n > _MOST_AHEAD:
-                return _unit32(self._words(n))
+            if n > _SMALL:
+                words = self._words(n)
+                return _unit32(words, words)
             start = self._take(n)
             return _unit32(self._ahead[start : start + n])
 
@@ -664,6 +678,11 @@ class Generator:
         out = self._integers53(n).astype(np.float64)
         out *= 2.0**-53
         return out
+
+    def _uniforms_on_loan(self, n: int) -> Array:
+        """The same, of no more than _MOST_AHEAD draws: who does not use all of them counts `_used` back."""
+        self._used = self._take(2 * n, on_loan=True)
+        return self._uniform64(n)
 
     def _paired_normals(self, n: int) -> Array:
         """Standard normal float64 values made in pairs; the second of a pair may wait for the next call."""
@@ -747,7 +766,7 @@ class Generator:
         dt, dims = _float_dtype(dtype, "normal"), _shape(shape)
         _check(std >= 0.0, "normal expects std >= 0.0, but found std {}", std)
         n = math.prod(dims)
-        if n % _BLOCK == 0 and 0 < n <= _MOST_AHEAD and dt is _F32 and contiguous:
+        if n % _BLOCK == 0 and 0 < n <= _SMALL and dt is _F32 and contiguous:
             values = self._normals32(n).reshape(dims)
             if mean == 0 and std == 1:
                 return values.copy()
@@ -940,7 +959,7 @@ class Generator:
                         done += 1
                     continue
                 pairs = min((len(d) - done) // 2 + 1, most)
-                draws = self._uniform64(4 * pairs).reshape(-1, 4)
+                draws = self._uniforms_on_loan(4 * pairs).reshape(-1, 4)
                 angles = 2.0 * math.pi * draws[:, 0]
                 radii = np.sqrt(-2.0 * _mapped(math.log1p, -draws[:, 1]))
                 normals = np.stack([radii * _mapped(math.cos, angles), radii * _mapped(math.sin, angles)], 1).ravel()
@@ -1010,7 +1029,7 @@ class Generator:
         values, done = np.empty(count), 0
         with self._lock:
             while done < count:
-                draws = self._uniform64(min((each * (count - done) + 64) // 2 * 2, _MOST_AHEAD // 2))
+                draws = self._uniforms_on_loan(min((each * (count - done) + 64) // 2 * 2, _MOST_AHEAD // 2))
                 found, used = make(draws, count - done, n, below)
                 self._used -= 2 * (len(draws) - used)
                 if not len(found):
