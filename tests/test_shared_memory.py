@@ -133,7 +133,11 @@ def test_what_an_operation_saved_is_held_until_it_is_released(part):
     y = views[0] * w  # a small part is copied instead
     assert store.is_held() is (views[0]._d.nbytes > store.small or not counted)
     del copy, y, store
+    last = views[0]
     views.clear()
+    block * 1.0
+    assert block._st is not None
+    del last
     block * 1.0
     assert block._st is None
 
@@ -221,3 +225,12 @@ def test_a_plain_write_that_fails_writes_nothing(index, size, error, text):
     with pytest.raises(error, match=text):
         block[index] = tg.ones(size, dtype=tg.float64)
     assert block.tolist() == X[::-1].tolist()
+
+
+def test_the_last_tensor_of_a_block_is_private_from_its_next_operation_on():
+    x = leaf()
+    last = (x * 2.0)[-1]
+    y = last * last
+    assert last._st is None
+    y.sum().backward()
+    assert x.grad[-1].tolist() == (8 * X[0]).tolist() and x.grad[0].abs().sum() == 0

@@ -76,8 +76,7 @@ class Store:
             self.uncounted = True
 
     def exported(self) -> bool:
-        if self.exports:
-            self.exports = [w for w in self.exports if w() is not None]
+        self.exports = [w for w in self.exports if w() is not None]
         return self.external_memory or bool(self.exports)
 
     def replace(self, chain: Chain, value: Any) -> None:
@@ -117,10 +116,14 @@ class Alias(TensorState):
         self.mver, self.hver = store.ver, hist.ver
 
     def private(self, op: Op, t: Any) -> Any:
-        """A private tensor in the place of t, if it is up to date, shares its memory still and has no hooks."""
+        """A private tensor in the place of t, if that is up to date and has no hooks; t itself, if it shares no longer."""
         store, d = self.store, t._d
-        if self.slot_hooks is not None or getrefcount(store) <= REFS_LAST_ALIAS or not self.is_current():
+        if self.slot_hooks is not None or not self.is_current():
             return None
+        if getrefcount(store) <= REFS_LAST_ALIAS:
+            del store
+            sync(t)
+            return t if t._st is None else None
         if self.hver:
             self.used(t)
         p = new(Tensor)
@@ -139,12 +142,9 @@ class Alias(TensorState):
 
     def another(self, array: Any) -> Any:
         """An array of the tensor's elements on the memory block, which no other tensor has."""
-        if array is self.store.root or self.store.uncounted:
-            return array
-        if running_trace() is not None:  # which knows values by their arrays
-            self.store.uncounted = True
-            return array
-        return array[...]
+        store = self.store
+        store.uncounted |= running_trace() is not None  # which knows values by their arrays
+        return array if store.uncounted or array is store.root else array[...]
 
     def saved_array(self, t: Any) -> Any:
         """The array, or a copy while NumPy code can write to it.

@@ -101,7 +101,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     for i, x in enumerate(xs):
         if x._d.shape != first:
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(shape_of(x))} at "
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(x._d.shape)} at "
                 f"entry {i}"
             )
     result = _stack(xs, dim_of(dim, len(first) + 1))
