@@ -1,5 +1,8 @@
 """Operations on tensors that share memory: the quick way is the slow one, and no later write changes what was saved."""
 
+import contextlib
+import random
+
 import numpy as np
 import pytest
 
@@ -234,3 +237,52 @@ def test_the_last_tensor_of_a_block_is_private_from_its_next_operation_on():
     assert last._st is None
     y.sum().backward()
     assert x.grad[-1].tolist() == (8 * X[0]).tolist() and x.grad[0].abs().sum() == 0
+
+
+def random_program(seed):
+    """Values and gradients, first and second, of a program of views, operations and writes chosen by a seed."""
+    chosen = random.Random(seed)
+    x = leaf()
+    tensors, results, kept = [x * 1.0], [], []
+    for _ in range(30):
+        t = chosen.choice(tensors)
+        other = chosen.choice(tensors)
+        step = chosen.randrange(12)
+        if step < 4:
+            views = [lambda: t[chosen.randrange(-1, 1)], lambda: t.transpose(0, -1), lambda: t.detach(), lambda: t.data,
+                     lambda: t[..., ::2], lambda: t.view(t.shape), lambda: t.unbind(0)[-1], lambda: t.squeeze(),
+                     lambda: t.diagonal(), lambda: t.chunk(2)[0]]  # fmt: skip
+            with contextlib.suppress(IndexError, RuntimeError):  # a tensor of too few dimensions
+                tensors.append(chosen.choice(views)())
+        elif step < 8:
+            b = other if other.shape == t.shape else t
+            results.append(chosen.choice([lambda: t * b, lambda: t.exp(), lambda: t + b, lambda: (t - 3.0).tanh() * t])())
+            if chosen.random() < 0.3:
+                tensors.append(results[-1])
+        elif step < 11:
+            number = chosen.uniform(0.5, 1.5)
+            with tg.set_grad_enabled(chosen.random() < 0.5):
+                write = [lambda: t.mul_(number), lambda: t.__setitem__(..., other[(0,) * other.ndim] * number),
+                         lambda: t.__setitem__(0, number), lambda: t.data.add_(number),
+                         lambda: t.detach().numpy().__setitem__(..., number),
+                         lambda: kept.append(t.detach().numpy())]  # fmt: skip
+                with contextlib.suppress(IndexError, RuntimeError):  # one number, or a view made under no_grad
+                    chosen.choice(write)()
+        elif len(tensors) > 3:
+            del tensors[chosen.randrange(len(tensors))]
+        kept[:-1] = []
+    total = sum([(r * r).sum() for r in (x, *results, *tensors)])
+    (g,) = tg.autograd.grad(total, x, create_graph=True)
+    (h,) = tg.autograd.grad((g * g).sum(), x, allow_unused=True) if g.requires_grad else (None,)
+    return repr([t.tolist() for t in (*tensors, *results, g)]), None if h is None else repr(h.tolist())
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(20, 400), marks=pytest.mark.exhaustive)], ids=["few", "many"]
+)
+def test_random_programs_are_those_in_which_all_that_is_saved_is_copied(seeds, monkeypatch):
+    found = [random_program(seed) for seed in seeds]
+    monkeypatch.setattr(Alias, "private", lambda self, op, t: None)
+    monkeypatch.setattr(Alias, "saved_array", lambda self, t: t._d.copy(order="K"))
+    for seed, result in zip(seeds, found, strict=True):
+        assert result == random_program(seed), seed
