@@ -209,6 +209,8 @@ def test_a_plain_write_is_what_the_general_way_does(index, shared):
         block[index if plain else (index, slice(None))] = v[0, 0]
         if type(index) is int:
             block[index if plain else (index, slice(None))] = v
+        block[index if plain else (index, slice(None))] = 2.5
+        block[index if plain else (index, slice(None))] = v[2]
         block[index if plain else (index, slice(None))] *= 3.0
         results.append((block.tolist(), block._version, block.grad_fn.name(), view is None or view.tolist()))
         results[-1] += tuple(g.tolist() for g in tg.autograd.grad((block * block).sum(), (x, v)))

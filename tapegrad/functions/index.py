@@ -231,7 +231,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     """x[index] = value, in place; the value is broadcast and converted to x's dtype."""
     if x._st is not None:
         alias.sync_only(x)
-    plain = _plain((index,)) if type(index) is int or type(index) is slice else None
+    plain = (index, ...) if type(index) is int else _plain((index,)) if type(index) is slice else None
     if plain is not None and is_plain(x):
         if type(value) is float:
             value = filling(value, x._d.dtype)
@@ -283,11 +283,12 @@ def is_plain(x: Any) -> bool:
 
 
 def fits(a: Any, key: Index, b: Any) -> bool:
-    """Whether an array can be written to the part that a basic index shows of another, without any conversion."""
+    """Whether an array can be written to the part that a basic index shows of another, as it is or repeated."""
     try:
-        return a.dtype is b.dtype and (a[key].shape == b.shape or not b.ndim)
+        shape = a[key].shape
     except IndexError:
         return False
+    return a.dtype is b.dtype and b.ndim <= len(shape) and shape[len(shape) - b.ndim :] == b.shape
 
 
 def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:

@@ -1015,7 +1015,7 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def T(self) -> Tensor:
         """Dimensions in reverse order."""
-        return shape.permute(self, tuple(range(raw(self).ndim))[::-1])  # type: ignore[no-any-return]
+        return alias.view(self, TABLE["permute"], tuple(range(raw(self).ndim))[::-1])  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Tensor:
