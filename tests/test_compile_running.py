@@ -371,6 +371,8 @@ EAGER |= {
         "as an index": lambda s, x: x[s.n % 2] * s.n,
         "as an exponent of a tensor": lambda s, x: x**s.n,
         "with integers": lambda s, x: x.long() * s.n,
+        "as a weight": lambda s, x: x.lerp(x * 2, s.n / 8),
+        "in where": lambda s, x: tg.where(x > 1, x, s.n),
         "with 16 bits": lambda s, x: x.half() * s.n,
         "as a size": lambda s, x: x.new_full((2,), s.n),
         "among others": lambda s, x: x * sum([s.n, 1]),

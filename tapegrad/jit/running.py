@@ -313,6 +313,7 @@ for _name in (
 # ------------------------------------------------------------------------------------------------- which may be such numbers
 
 UNLIKE = frozenset(("isinstance", "issubclass", "replace", "type"))  # with these a function may tell them from others
+ARITHMETIC = WITH_TENSORS | {"addcdiv", "addcmul"}
 OF_CONTAINERS = frozenset(name for c in (list, dict, set, str) for name in dir(c))
 
 
@@ -390,7 +391,7 @@ class Arithmetic:
         if isinstance(parent, ast.BinOp) or (isinstance(parent, ast.UnaryOp) and not isinstance(parent.op, ast.Not)):
             return self.used(parent)
         if isinstance(parent, ast.Call):
-            return node is not parent.func and self.takes(parent.func)
+            return node is not parent.func and self.takes(parent, node)
         if isinstance(parent, ast.Assign):
             return all([self.is_one(t) or is_data(t) or self.variable(t) for t in parent.targets])
         if isinstance(parent, ast.AugAssign):
@@ -410,13 +411,17 @@ class Arithmetic:
         self.returns |= fits
         return fits
 
-    def takes(self, function: ast.AST) -> bool:
-        """Whether a call is one of a method of tensors, or of a function of the package that has its name."""
-        name = getattr(function, "attr", "__")
-        module = self.globals.get(getattr(getattr(function, "value", None), "id", ""))
-        is_function = isinstance(module, types.ModuleType) and MARK in vars(module)
-        is_other = name.startswith(("new_", "__")) or name in self.own or (name in OF_CONTAINERS and not is_function)
-        return hasattr(record.Tensor, name) and not is_other
+    def takes(self, call: ast.Call, argument: ast.AST) -> bool:
+        """Whether a call may be given such a number.
+
+        Methods of tensors, and functions of the package, for arithmetic may; other functions where they take tensors alone.
+        """
+        name = getattr(call.func, "attr", "__")
+        module = self.globals.get(getattr(getattr(call.func, "value", None), "id", ""))
+        is_function = isinstance(module, types.ModuleType) and MARK in vars(module) and hasattr(record.Tensor, name)
+        if name.rstrip("_") in ARITHMETIC:
+            return is_function or name not in self.own | OF_CONTAINERS
+        return is_function and call.args[:1] == [argument]
 
     def variable(self, target: ast.AST) -> bool:
         """Whether a target is a variable of the function, which may hold such a number then and is used as one."""
