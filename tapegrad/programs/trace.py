@@ -384,7 +384,7 @@ class Trace:
         if number < 0:
             return None
         store = alias.alias_of(t).store
-        if store.saved.alive():  # the array is to lie in other memory
+        if store.is_held():  # the array is to lie in other memory
             root = self.numbers[id(store.root)]
             store.unshare()
             self.bind(store.root, root)

@@ -46,12 +46,16 @@ def without_version(t: Any) -> Any:
     return t
 
 
-def export(t: Any) -> Any:
-    """An ndarray that shares the tensor's memory, both ways; a copy inside a forward transform."""
+def export(t: Any, is_owned: bool = False) -> Any:
+    """An ndarray that shares the tensor's memory, both ways; a copy inside a forward transform.
+
+    Args:
+        is_owned: nothing but tensors holds the memory.
+    """
     if has_level(t):
         return t._d.copy()
     store = alias_of(t).store
-    if store.is_held() and not store.exported():
+    if not is_owned and store.is_held() and not store.exported():
         store.unshare()
         sync_only(t)
     out, anchor = over_memory(t._d)

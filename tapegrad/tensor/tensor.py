@@ -574,7 +574,7 @@ class Tensor(Filling, Protocols, TableMethods):
             raise errors.numpy_of_bfloat16()
         if not self.is_cpu:
             return self.detach().cpu().numpy()
-        array = memory.export(alias.detached(self) if self.requires_grad else self)
+        array = memory.export(alias.detached(self) if self.requires_grad else self, left is not None)
         if left is not None:
             left(array)
         return array  # type: ignore[no-any-return]
