@@ -160,21 +160,6 @@ def place_of(entry: Entry) -> tuple[Any, int]:
     return entry[3], entry[4]
 
 
-def line_of(entry: Entry) -> tuple[str, int]:
-    """File and line of the user's call that recorded the entry."""
-    return line_at(*place_of(entry))
-
-
-def line_at(code: Any, instruction: int) -> tuple[str, int]:
-    """File and line of an instruction of a code object."""
-    if code is None:
-        return "?", 0
-    for start, stop, line in code.co_lines():
-        if start <= instruction < stop and line is not None:
-            return code.co_filename, line
-    return code.co_filename, code.co_firstlineno
-
-
 def grad_fn_name(entry: Entry) -> str:
     """The name of an entry's node, for example "MulBackward0"."""
     if entry[0] <= RELEASED and len(entry) > 5:

@@ -33,15 +33,8 @@ def backward(
 
 def is_unwatched(tape: Tape) -> bool:
     """Whether a pass meets no hook, trace, level, transform, anomaly mode or other device."""
-    return not (
-        traces
-        or device_array_types
-        or WATCHED_LEAVES
-        or tape.hook_refs
-        or ANOMALY.get()[0]
-        or LEVEL.get() is not None
-        or TRANSFORMING.get() is not None
-    )
+    watched = traces or device_array_types or WATCHED_LEAVES or tape.hook_refs or ANOMALY.get()[0]
+    return not watched and LEVEL.get() is None and TRANSFORMING.get() is None
 
 
 def backward_plainly(t: Any, retain: bool) -> bool:

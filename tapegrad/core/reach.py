@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
-from .entry import FIRST, NUMBER, RELEASED, SECOND, grad_fn_name, has_failed, line_of
+from .entry import FIRST, NUMBER, RELEASED, SECOND, grad_fn_name, has_failed
+from .source import line_of
 from .tape import Tape, find
 
 

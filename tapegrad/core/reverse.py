@@ -18,7 +18,7 @@ from typing import Any
 from .. import errors
 from . import record as recorder
 from . import vjp
-from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
+from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, op_of, place_of, stub
 from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
@@ -31,6 +31,7 @@ from .record import Box, running_trace, wrap
 from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .slot_hooks import give
+from .source import line_of
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
 from .tape import BYTE_SLACK
 from .vjp import ReplayKind, arrays, bottom

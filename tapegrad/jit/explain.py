@@ -6,8 +6,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from ..core.entry import line_at
 from ..core.record import Box
+from ..core.source import line_at
 from ..programs.program import Program, Ref
 
 

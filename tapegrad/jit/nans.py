@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.entry import line_at
 from ..core.record import forward_of, half_of
+from ..core.source import line_at
 from ..programs.program import Instruction, Program
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..core.entry import line_at
 from ..core.op import FlatIndex
+from ..core.source import line_at
 from ..dtypes import HALF, finfo, is_inexact
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import SubProgram

@@ -25,9 +25,9 @@ from typing import Any
 from .. import errors
 from ..core import alias, record
 from ..core.connect import count_traces
-from ..core.entry import line_at
 from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, getframe, peek_data, user_frame
+from ..core.source import line_at
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, ProgramInput, Ref, references
 

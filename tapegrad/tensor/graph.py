@@ -18,7 +18,6 @@ from ..core.entry import (
     is_general,
     is_output,
     is_released,
-    line_of,
     op_of,
     output_entry,
     output_index,
@@ -33,6 +32,7 @@ from ..core.leaves import LEAVES, WATCHED_LEAVES, commit, leaf_of
 from ..core.record import wrap
 from ..core.saved import array_of
 from ..core.slot_hooks import SlotHooks, give, is_read, slot_hooks_of
+from ..core.source import line_of
 from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays

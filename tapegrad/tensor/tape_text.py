@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ..core.entry import inputs_of, is_output, is_released, line_of, op_of, output_index, results_of, source_slot
+from ..core.entry import inputs_of, is_output, is_released, op_of, output_index, results_of, source_slot
+from ..core.source import line_of
 from ..core.sweep import snapshot
 from ..core.tape import Tape
 

@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from .. import errors
 from ..autograd.packing import Packing
 from ..core import alias, saved
-from ..core.entry import Entry, is_operation, line_of, op_of
+from ..core.entry import Entry, is_operation, op_of
 from ..core.level import LEVEL
 from ..core.op import TABLE
 from ..core.record import Box, TensorState, on_arrays, running_trace, wrap
+from ..core.source import line_of
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..functions import casting
