@@ -40,6 +40,7 @@ WHOLE = {
     "Mv": "matrix_vector_product", "NativeBatchNorm": "normalization", "NativeGroupNorm": "group_norm",
     "NativeLayerNorm": "layer_norm", "PreluKernel": "prelu", "Softshrink": "softshrink", "Threshold": "threshold",
 }  # fmt: skip
+LOSSES = ("cross_entropy_total", "nll_total")  # a sum of losses over a divisor
 CONVOLUTIONS = {"conv": "conv", "conv_input": "deconv"}
 
 
@@ -53,6 +54,8 @@ def _type(made: Recorded) -> str:
     whole = str(made.display).removesuffix("Backward0")
     if whole in WHOLE:
         return WHOLE[whole]
+    if op in LOSSES:
+        return "broadcast_div" if made.params[0] != 1 else "reduce_sum"
     if whole == "NllLoss" and op == "mean":
         return "broadcast_div"
     if made.number is not None and op in NUMBER:
