@@ -893,11 +893,11 @@ def test_messages_name_the_write_and_what_to_do_instead():
 
     def nested():
         nonlocal cell
-        cell = cell + 1
+        cell = f"{cell}."
 
     def twice_on_two_lines(a):
-        counter.n += 1
-        counter.n += 1
+        counter.n = f"{counter.n}."
+        counter.n = f"{counter.n}."
         return a
 
     for function, line, match in [

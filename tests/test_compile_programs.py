@@ -1213,6 +1213,20 @@ def hooks(wrap):
     return lambda i: step(tg.randn(4, 3)), [model]
 
 
+@program(tg.float64, steps=6, traces=3)
+def counts_in_python(wrap):
+    w, box = tg.randn(3), {"calls": 0, "losses": []}
+
+    @wrap
+    def step(x):
+        box["calls"] += 1
+        w.add_(x, alpha=box["calls"])
+        box["losses"].append(w.sum())
+        return w.mean()
+
+    return lambda i: step(tg.randn(3)), [w, box]
+
+
 @program(tg.float32, steps=8)
 def autocast(wrap):
     model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
@@ -1299,20 +1313,6 @@ def reads_a_value(wrap):
         return loss.detach()
 
     return lambda i: step(tg.randn(3)), [w, log]
-
-
-@falls_back
-def counts_in_python(wrap):
-    w, box = tg.randn(3), {"calls": 0, "losses": []}
-
-    @wrap
-    def step(x):
-        box["calls"] += 1
-        w.add_(x, alpha=box["calls"])
-        box["losses"].append(w.sum())
-        return w.mean()
-
-    return lambda i: step(tg.randn(3)), [w, box]
 
 
 @falls_back

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..core.record import MARK, Box
 from ..func import tree
 from ..nn.module import Module
+from ..optim.lr_scheduler import LRScheduler
 from .boundary import Unusable
 from .guards import DEPTH, ReachableState, own_of
 from .places import LENGTH, Attributes, Cell, Computed, Keys, Place, Present, Within, held, identity
@@ -495,9 +496,16 @@ class Containers:
             fits: whether functions do so with what has some names; see `running.are_only_computed_with`.
         """
         found, of_dicts = [], {id(c) for c, _ in self.outside}
+        of_schedulers = (
+            {id(vars(v)) for v in self.reachable.seen() if issubclass(type(v), LRScheduler)} if changing else set()
+        )
         for place in (*self.reachable.places, *self.reachable.of_modules) if changing else ():
             container, key, value = place
-            if (identity(container), key) not in changing or type(value) not in (int, float):
+            if (
+                (identity(container), key) not in changing
+                or type(value) not in (int, float)
+                or id(container) in of_schedulers
+            ):
                 continue
             names = self._names_in(container, key, DEPTH) if id(container) in of_dicts else self._names_at(place)
             if names is not None and id(container) not in self._set_by_a_method and fits(self.functions, names, self.root):
