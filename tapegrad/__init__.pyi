@@ -55,7 +55,11 @@ from .functions.settings import get_num_interop_threads as get_num_interop_threa
 from .functions.settings import get_num_threads as get_num_threads
 from .dtypes import iinfo as iinfo
 from .modes import inference_mode as inference_mode
+from .modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .modes import is_anomaly_enabled as is_anomaly_enabled
 from .functions.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from .modes import is_grad_enabled as is_grad_enabled
+from .modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .functions.settings import is_warn_always_enabled as is_warn_always_enabled
 from .dtypes import layout as layout
 from .io.files import load as load
@@ -64,6 +68,7 @@ from .modes import no_grad as no_grad
 from .dtypes import promote_types as promote_types
 from .io.files import save as save
 from .func.control import scan as scan
+from .modes import set_anomaly_enabled as set_anomaly_enabled
 from .dtypes import set_default_dtype as set_default_dtype
 from .functions.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from .functions.settings import set_float32_matmul_precision as set_float32_matmul_precision
@@ -73,6 +78,7 @@ from .functions.settings import set_num_interop_threads as set_num_interop_threa
 from .functions.settings import set_num_threads as set_num_threads
 from .tensor.printing import set_printoptions as set_printoptions
 from .functions.settings import set_warn_always as set_warn_always
+from .modes import tape as tape
 from .functions.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .func.batch import vmap as vmap
 from .func.control import while_loop as while_loop
@@ -921,12 +927,6 @@ def instance_norm(input: Operand, weight: Operand | None, bias: Operand | None, 
 def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """linalg.inv."""
 
-def is_anomaly_check_nan_enabled() -> builtins.bool:
-    """Whether anomaly mode, where it is on, raises for a nan."""
-
-def is_anomaly_enabled() -> builtins.bool:
-    """Whether anomaly mode is on here."""
-
 def is_autocast_cache_enabled() -> builtins.bool:
     """False: casts of parameters are not cached."""
 
@@ -945,14 +945,8 @@ def is_conj(input: Operand) -> builtins.bool:
 def is_floating_point(input: Operand) -> builtins.bool:
     """Whether the dtype is a real floating-point one."""
 
-def is_grad_enabled() -> builtins.bool:
-    """Whether operations are recorded here."""
-
 def is_inference(input: Tensor) -> builtins.bool:
     """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
-
-def is_inference_mode_enabled() -> builtins.bool:
-    """Whether inference_mode is on here."""
 
 def is_neg(input: Operand) -> builtins.bool:
     """Whether a negation is pending: never."""
@@ -1576,9 +1570,6 @@ def selu(input: Operand, inplace: builtins.bool = False) -> Tensor:
 def selu_(input: Operand) -> Tensor:
     """selu written into input."""
 
-def set_anomaly_enabled(enabled: builtins.bool, check_nan: builtins.bool = True) -> None:
-    """Switch anomaly mode on or off here."""
-
 def set_default_device(device: Device | None) -> None:
     """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
 
@@ -1734,9 +1725,6 @@ def tanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
 
 def tanh_(input: Operand) -> Tensor:
     """tanh() written into this tensor; returns it."""
-
-def tape() -> Tensor:
-    """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
 
 def tensor(data: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Tensor:
     """A new leaf tensor that copies the data: numbers, nested sequences, arrays."""

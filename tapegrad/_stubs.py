@@ -100,7 +100,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 }  # fmt: skip
 # Modules of functions that are no operations: their own annotations are exact.
 WITH_TYPES = (
-    "tapegrad.core.", "tapegrad.dtypes", "tapegrad.func.", "tapegrad.functions.settings", "tapegrad.jit",
+    "tapegrad.core.", "tapegrad.dtypes", "tapegrad.func.", "tapegrad.functions.settings", "tapegrad.jit", "tapegrad.modes",
     "tapegrad.io.", "tapegrad.kernels.", "tapegrad.tensor.printing",
 )  # fmt: skip
 COMPARISONS = {"__eq__", "__ne__"}
