@@ -40,8 +40,7 @@ class Tape(dict[int, Entry]):
     def __init__(self) -> None:
         super().__init__()
         self.limit = next_slot() + ENTRY_SLACK  # slot number at which a sweep is considered
-        self.survivors = 0  # entries left by the last sweep
-        self.bytes = 0  # bytes of heavy results since the last sweep
+        self.survivors = self.bytes = 0  # entries left by the last sweep; bytes of heavy results since
         self.bytes_limit = BYTE_SLACK
         self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them

@@ -181,7 +181,7 @@ def _batch_of_vectors(
     rows = x._d.shape[0]
     for t, batch, share in zip(running, (mean, var), (momentum, momentum * rows / (rows - 1)), strict=True):
         if t is not None:
-            move(t, 1 - momentum, batch._d[0], share)
+            move(t, 1 - momentum, _reshape(batch, line), share)
     return y
 
 
@@ -215,7 +215,7 @@ def batch_norm(
         ValueError: if training with a single value a channel, or for an eps that is not positive.
     """
     if training and eps > 0.0:
-        y = _batch_of_vectors(input, running_mean, running_var, weight, bias, momentum or 0.0, eps)
+        y = _batch_of_vectors(input, running_mean, running_var, weight, bias, 0.0 if momentum is None else momentum, eps)
         if y is not None:
             return y
     x = floating(input, "batch_norm")
