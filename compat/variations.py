@@ -156,11 +156,13 @@ def in_a_process(rows):
     if not child:
         os.close(reader)
         signal.alarm(SECONDS)
-        with os.fdopen(writer, "wb") as f:
-            for row in rows:
-                pickle.dump(row, f)
-                f.flush()
-        os._exit(0)
+        try:
+            with os.fdopen(writer, "wb") as f:
+                for row in rows:
+                    pickle.dump(row, f)
+                    f.flush()
+        finally:  # whatever happens, the copy does not go on with the tests
+            os._exit(0)
     os.close(writer)
     found = []
     with os.fdopen(reader, "rb") as f:

@@ -238,7 +238,7 @@ def an_array_in_a_pair_that_is_written_into(wrap):
 
     def step(x):
         a, _ = made(x)
-        a.shape = (1, 2)
+        a.sort()
         return a
 
     step = wrap(step)

@@ -6,6 +6,7 @@ traces, programs, calls of programs and eager calls the compiled one takes.
 
 import collections
 import contextlib
+import copy
 import dataclasses
 import sys
 import typing
@@ -116,6 +117,23 @@ def fields_swapped_and_counted(w):
 
     f, s = w(f), State(x(), x(5))
     return [(f(s), s.a, s.b, s.n) for _ in range(5)]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, dataclasses.replace, getattr(copy, "replace", copy.copy)])
+def test_a_copy_has_the_count_of_its_call(copied):
+    @dataclasses.dataclass
+    class State:
+        a: typing.Any
+        n: int = 0
+
+    def f(s):
+        s.n += 1
+        return copied(s)
+
+    compiled, s = tg.compile(f), State(x())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(s).n for _ in range(4)] == [1, 2, 3, 4]
 
 
 @case([1, 1, 3, 0], exhaustive=True)

@@ -722,12 +722,15 @@ class Containers:
 
 
 def is_generated(function: types.FunctionType) -> bool:
-    """Whether a function is one that dataclasses write: it reads fields only where objects are compared, made or printed."""
+    """Whether a function is one that dataclasses write.
+
+    It reads fields only where objects are compared, made, printed or copied.
+    """
     by_them = function.__code__.co_filename == "<string>" or function.__globals__.get("__name__") in (
         "dataclasses",
         "reprlib",
     )
-    return by_them and function.__name__[:2] == "__"
+    return by_them and (function.__name__[:2] == "__" or function.__name__ == "_replace")
 
 
 def tensors_in(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:

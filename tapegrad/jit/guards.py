@@ -53,6 +53,8 @@ PLAIN = frozenset(("_weakrefset", "collections", "configparser", "functools", "o
 REFLECTION = frozenset(
     ("__dict__", "asdict", "astuple", "dir", "getattr", "hasattr", "vars")
 )  # with these any attribute may be read
+COPYING = frozenset(("copy", "deepcopy", "dumps", "replace"))  # with these all attributes of an object are read
+COPIERS = frozenset(("copy", "dataclasses", "pickle"))  # the modules that these are in
 # With these any item of a dict may be read
 ITERATION = frozenset(("copy", "deepcopy", "get", "items", "pop", "setdefault", "state_dict", "values"))
 STATE = frozenset(("load_state_dict", "state", "state_dict", "step"))  # with these the state of optimizers
@@ -233,7 +235,7 @@ class ReachableState:
 
     def reads_by_name(self, items: bool = False) -> bool:
         """Whether attributes, or items of dicts, are read by their names alone."""
-        return self._used.isdisjoint(ITERATION if items else REFLECTION)
+        return self._used.isdisjoint(ITERATION if items else REFLECTION | COPYING)
 
     def drawn(self) -> list[bytes]:
         """The states of the generators."""
@@ -350,6 +352,8 @@ class ReachableState:
         cells = [Cell(cell) for cell in function.__closure__ or ()]
         space = function.__globals__
         if MARK in space or is_closed(space.get("__name__")):
+            if space.get("__name__") in COPIERS:  # under whatever name it is called
+                self._used.add(function.__name__)
             more = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
             for value in (*more, *[held(cell, 0) for cell in cells]):
                 self.visit(value, depth + 1)
