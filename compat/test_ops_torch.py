@@ -121,6 +121,7 @@ COUNTERPARTS = {
     "cat": lambda xs, dim: torch.cat(xs, dim),
     "stack": lambda xs, dim: torch.stack(xs, dim),
     **dict.fromkeys(("index", "gather", "index_select", "take", "take_along_dim", "masked_select"), read),
+    **dict.fromkeys(("split", "split_with_sizes", "unbind"), read),
     "index_zeros": lambda g, shape, index: added(torch.zeros(shape, dtype=g.dtype), g, index),
     **dict.fromkeys(("index_add", "scatter_add"), added),
     **dict.fromkeys(("index_put", "scatter", "index_copy", "index_fill", "put", "masked_scatter"), written),
