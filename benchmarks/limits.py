@@ -1,4 +1,4 @@
-"""`python -m benchmarks limits`: every figure that has a limit, beside it, in one table; under six minutes.
+"""`python -m benchmarks limits`: every figure that has a limit, beside it, in one table; six to seven minutes.
 
 Small programs alternate in blocks in one process, both libraries on one thread; larger ones in processes in turn, each with
 all of its threads. NumPy floors and products alone share a process and its threads with tapegrad.
