@@ -24,3 +24,7 @@ def test_links_lead_somewhere(page):
 def test_every_page_is_found_from_the_index():
     assert INDEX.resolve() in targets(PAGES[0])
     assert {page.resolve() for page in PAGES[1:]} - {INDEX.resolve(), *targets(INDEX)} == set()
+
+
+def test_every_program_of_the_gallery_is_found_from_the_index():
+    assert set((ROOT / "docs" / "gallery").glob("plot_*.py")) - set(targets(INDEX)) == set()

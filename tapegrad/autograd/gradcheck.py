@@ -558,8 +558,8 @@ def gradgradcheck(
         gen_non_contig_grad_outputs: make the random cotangents non-contiguous.
         check_fwd_over_rev: check forward mode over reverse mode.
         check_rev_over_rev: check reverse mode over reverse mode.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode,
-            masked: as for `gradcheck`.
+        eps, atol, rtol, raise_exception, nondet_tol, fast_mode, masked: as for `gradcheck`.
+        check_undefined_grad, check_grad_dtypes, check_batched_grad: as for `gradcheck`.
 
     Returns:
         True if all checks pass.
