@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import alias, box, factories, gradient, plain_record, protocols, record
+from . import alias, box, factories, general_gradient, gradient, plain_record, protocols, record
 from .protocols import ArrayBackend, Facade, LevelProtocol
 
-EACH_OPERATION: tuple[Any, ...] = (alias, box, plain_record, factories, record, gradient)
+EACH_OPERATION: tuple[Any, ...] = (alias, box, plain_record, factories, record, gradient, general_gradient)
 COUNTING = threading.Lock()
 
 

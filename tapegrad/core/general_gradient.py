@@ -18,9 +18,15 @@ from .state import TASK, TRANSFORMING, is_recording
 from .vjp import arrays, fixed_like, zeros_like
 from .warning import warn
 
+Tensor: type[Box] = Box
+ndarray: Any = type(None)
+traces = 0  # traces that run now, in all threads
+
 
 def as_list(value: Any) -> list[Any]:
     """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
+    if type(value) is list or type(value) is tuple:
+        return list(value)
     if value is None or isinstance(value, (Box, facade.GradientEdge)):
         return [value]
     single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
@@ -36,6 +42,10 @@ def tensor_of(function: str, value: Any, output: bool = False) -> Any:
 
 def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
+    if type(output) is type(cotangent) is Tensor and output._st is cotangent._st is None and not record and not traces:
+        y, g = output._d, cotangent._d
+        if output._s and type(y) is type(g) is ndarray and y.dtype is g.dtype and y.shape == g.shape:
+            return output._s, g
     if not isinstance(output, Box):
         output = tensor_of("backward", output, True)
     sync_only(output) if output._st is not None else None
