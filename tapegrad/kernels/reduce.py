@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import accumulate, softmax
+from . import accumulate, constants, softmax
 from .activations import largest
 from .chunks import CHUNK_BYTES
 from .elementwise import SAFE_SQUARES, _safe_div
@@ -228,13 +228,24 @@ def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 def pick(arg: Any) -> Any:
     def forward(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
-        i = arg(xp, x, dim)
-        shape = i.shape
-        kept = i.reshape((*shape[:dim], 1, *shape[dim:]))
-        values = take_along(x, kept, dim)
-        return (values, kept) if keepdim else (values.reshape(shape), i)
+        return picked(arg, xp, x, dim, keepdim)[:2]
 
     return forward
+
+
+def picked(arg: Any, xp: Any, x: Any, dim: int, keepdim: bool) -> tuple[Any, Any, Any]:
+    """The elements at arg(xp, x, dim), that index, and the places of the elements in the flattened array."""
+    i = arg(xp, x, dim)
+    shape = x.shape
+    if keepdim:
+        i = i.reshape((*shape[:dim], 1, *shape[dim + 1 :]))
+    if dim == len(shape) - 1:
+        starts = constants.starts(math.prod(shape[:-1]), shape[-1])
+        places = i + (starts if i.ndim == 1 else starts.reshape(i.shape))
+    else:
+        kept = i if keepdim else i.reshape((*shape[:dim], 1, *shape[dim + 1 :]))
+        places = places_along(kept, shape, dim).reshape(i.shape)
+    return x.take(places), i, places
 
 
 def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from .numpy import ordered
-from .reduce import backwards, pick, starts_along, take_along
+from .reduce import backwards, pick, places_along, starts_along, take_along
 from .shape import part_along
 
 NAN = float("nan")
-every: Any = np.logical_and.reduce  # its stub has no overload for arrays of unknown dtype
 
 
 SHORT = 64  # elements up to which the order is always stable, as PyTorch's
@@ -25,36 +24,46 @@ def _order(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
     return _ordered(x, dim, descending, stable)[1]
 
 
-def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> tuple[Any, Any]:
-    """The elements in order along dim, and that order."""
+Three = tuple[Any, Any, Any]  # elements, their index along a dimension, their places in the flattened array
+
+
+def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> Three:
+    """The elements in order along dim, and where they were."""
     n = x.shape[dim]
     stable = stable or n <= SHORT
     if x.dtype.kind == "f" or not stable:
         # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
-        values, order = _ascending(x, dim)
+        values, order, places = _at(x, x.argsort(dim), dim)
         if not stable or _distinct(values, dim):
-            return (backwards(values, dim), np.ascontiguousarray(backwards(order, dim))) if descending else (values, order)
+            if not descending:
+                return values, order, places
+            return backwards(values, dim), np.ascontiguousarray(backwards(order, dim)), backwards(places, dim)
     if descending:
         order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
     else:
         order = np.argsort(x, axis=dim, kind="stable")
-    return take_along(x, order, dim), order
+    return _at(x, order, dim)
 
 
-def _ascending(x: Any, dim: int) -> tuple[Any, Any]:
-    order = x.argsort(dim)
-    return take_along(x, order, dim), order
+def _at(x: Any, index: Any, dim: int) -> Three:
+    places = places_along(index, x.shape, dim)
+    return x.take(places), index, places
 
 
-def _distinct(values: Any, dim: int) -> Any:
+def _distinct(values: Any, dim: int) -> bool:
     """Whether values in order along dim are distinct, and none is nan."""
     n = values.shape[dim]
-    return every(part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1), axis=None)
+    ascend = part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1)
+    return bool(np.count_nonzero(ascend) == ascend.size)
 
 
 def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
-    values, order = _ordered(x, dim, descending, stable)
-    return np.ascontiguousarray(values), order
+    return _sort_places(x, dim, descending, stable)[:2]
+
+
+def _sort_places(x: Any, dim: int, descending: bool, stable: bool) -> Three:
+    values, order, places = _ordered(x, dim, descending, stable)
+    return np.ascontiguousarray(values), order, places
 
 
 def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
@@ -62,18 +71,31 @@ def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     few = 0 < k <= FEW and x.size > PICKED * k and x.dtype.kind == "f"
     if few and (picked := _topk_picked(x, k, dim, largest)) is not None:
         return picked
-    if n <= SHORT and x.dtype.kind == "f":
-        ascending = _ascending(x, dim)
-        if _distinct(ascending[0], dim):
-            taken = (slice(None),) * dim + (slice(-1, -k - 1, -1) if largest else slice(k),)
-            return tuple([a[taken].copy() for a in ascending])
     if n <= SHORT or k in (0, n):
-        return tuple([np.ascontiguousarray(part_along(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
+        return _first_of(x, k, dim, largest)[:2]
     split = np.argpartition(x, n - k if largest else k - 1, axis=dim)
     part = part_along(split, dim, n - k, n) if largest else part_along(split, dim, 0, k)
     values = take_along(x, part, dim)
     order = _order(values, dim, largest)
     return take_along(values, order, dim), take_along(part, order, dim)
+
+
+def _first_of(x: Any, k: int, dim: int, largest: bool) -> Three:
+    """The first k of the elements in order."""
+    if x.dtype.kind == "f" and x.shape[dim] <= SHORT:
+        values, order, places = _at(x, x.argsort(dim), dim)
+        if _distinct(values, dim):
+            taken = (slice(None),) * dim + (slice(-1, -k - 1, -1) if largest else slice(k),)
+            return values[taken].copy(), order[taken].copy(), places[taken]
+    values, order, places = [part_along(a, dim, 0, k) for a in _ordered(x, dim, largest)]
+    return np.ascontiguousarray(values), np.ascontiguousarray(order), places
+
+
+def _topk_places(x: Any, k: int, dim: int, largest: bool) -> Three:
+    few = 0 < k <= FEW and x.size > PICKED * k
+    if x.shape[dim] <= SHORT and not few:
+        return _first_of(x, k, dim, largest)
+    return _at(x, _topk_forward(x, k, dim, largest)[1], dim)
 
 
 def _topk_picked(x: Any, k: int, dim: int, largest: bool) -> Any:

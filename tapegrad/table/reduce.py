@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from ..kernels.reduce import (
     across_vector,
     min_reduce,
     pick,
+    picked,
     take_along,
 )
 from ..kernels.reduce import _sum as _forward_sum
@@ -320,10 +322,18 @@ def j_pick(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any)
     return [xp.reshape(xp.take_along(ts[0], xp.reshape(i, (*shape[:dim], 1, *shape[dim:])), dim), shape), None]
 
 
+def _argmax_along(xp: Any, x: Any, axis: int) -> Any:
+    return x.argmax(axis)
+
+
+def _argmin_along(xp: Any, x: Any, axis: int) -> Any:
+    return x.argmin(axis)
+
+
 _max_dim = define(
     "max_dim",
     "general",
-    pick(lambda xp, x, axis: x.argmax(axis)),
+    pick(_argmax_along),
     (d_pick,),
     constant_in="",
     saves="x.shape ans[1]",
@@ -332,13 +342,14 @@ _max_dim = define(
     batch=along,
     jvp=j_pick,
     display="Max",
+    places=partial(picked, _argmax_along, np),
     refuses=no_kernel("c", "max_cpu"),
     samples=samples.PICKED,
 )
 _min_dim = define(
     "min_dim",
     "general",
-    pick(lambda xp, x, axis: x.argmin(axis)),
+    pick(_argmin_along),
     (d_pick,),
     constant_in="",
     saves="x.shape ans[1]",
@@ -347,6 +358,7 @@ _min_dim = define(
     batch=along,
     jvp=j_pick,
     display="Min",
+    places=partial(picked, _argmin_along, np),
     refuses=no_kernel("c", "min_cpu"),
     samples=samples.PICKED,
 )

@@ -83,6 +83,54 @@ def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[
     return recorded
 
 
+def with_places(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Any]:
+    """Give an op of one array, of which it takes elements, with their index along a dimension, such a recording function.
+
+    Args:
+        kernel: (x, *params) to the values, their index and their places in the flattened array (the residual).
+    """
+    call = op.call
+
+    @wraps(call)
+    def recorded(input: Any, *params: Any) -> Any:
+        x = small(input)
+        if x is None:
+            return call(input, *params)
+        previous = silence()
+        try:
+            values, index, places = kernel(x, *params)
+        finally:
+            unsilence(previous)
+        if not values.ndim:
+            values, index = np.asarray(values), np.asarray(index)
+        slot = input._s
+        tape = recording() if slot else None
+        if tape is None:
+            return private(values), private(index)
+        results = ((values.shape, x.dtype), (index.shape, index.dtype))
+        res = record_first(op, tape, (slot,), (None,), (None, index), values, (x.shape,), params, results, places)
+        return res, private(index)
+
+    op.call, op.shortcut = recorded, _into_places
+    return recorded
+
+
+def _into_places(inner: Any) -> Any:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        if len(e) < 11:
+            return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]
+        g = g[0]
+        t = np.zeros(e[7][0], g.dtype)
+        t.reshape(-1)[e[10]] = g
+        (sa,) = e[1]
+        if sa in cot:
+            add(cot, sa, t, mutable_slots)
+        else:
+            cot[sa] = t
+
+    return backward
+
+
 def record_plain(
     op: Op, tape: Any, slot: int, saved: tuple[Any, ...], r: Any, shapes: tuple[Any, Any], params: tuple[Any, ...],
     residual: Any,

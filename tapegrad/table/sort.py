@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..kernels.reduce import pick
+from ..kernels.reduce import pick, picked
 from ..kernels.sort import (
     _kth_forward,
     _median_place,
@@ -17,7 +18,9 @@ from ..kernels.sort import (
     _order,
     _running,
     _sort_forward,
+    _sort_places,
     _topk_forward,
+    _topk_places,
 )
 from . import batching
 from .batching import along
@@ -50,7 +53,7 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
 _sort = define(
     "sort", "general", _sort_forward, (_d_distinct,),
     jax="reduce.sort", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct,
+    params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct, places=_sort_places,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.SORT,
 )  # fmt: skip
 _argsort = define(
@@ -60,7 +63,7 @@ _argsort = define(
 _topk = define(
     "topk", "general", _topk_forward, (_d_topk,),
     jax="reduce.topk", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=batching.dims(1), jvp=_j_topk,
+    batch=batching.dims(1), jvp=_j_topk, places=_topk_places,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
         refused_as("b", "topk does not support bool dtypes on CPU"),
@@ -84,7 +87,7 @@ _median = define(
 _median_dim = define(
     "median_dim", "general", pick(_median_place), (d_pick,),
     jax="reduce.median_dim", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=along, jvp=j_pick, display="MedianBackward1",
+    batch=along, jvp=j_pick, display="MedianBackward1", places=partial(picked, _median_place, np),
     refuses=no_kernel("cb", "median_cpu"), samples=samples.MEDIAN_DIM,
 )  # fmt: skip
 _nanmedian = define(
@@ -96,7 +99,7 @@ _nanmedian_dim = define(
     "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,),
     constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=along, jvp=j_pick,
-    display="NanmedianBackward1",
+    display="NanmedianBackward1", places=partial(picked, _nanmedian_place, np),
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN_DIM,
 )  # fmt: skip
 _kthvalue = define(
@@ -106,5 +109,5 @@ _kthvalue = define(
 )  # fmt: skip
 _mode = define(
     "mode", "general", pick(_mode_place), (d_pick,), constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=along, jvp=j_pick, refuses=no_kernel("c"), samples=samples.MODE,
+    batch=along, jvp=j_pick, places=partial(picked, _mode_place, np), refuses=no_kernel("c"), samples=samples.MODE,
 )  # fmt: skip
