@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .chunks import Array, in_chunks
+from .constants import numbers
 from .gaussian import _ndtr, ndtr_and_gelu, polynomial
 from .numpy import cannot_warn
 
@@ -49,14 +50,14 @@ _INDEXED = 1 << 13  # elements up to which a search is quicker than a reduction:
 def smallest(x: Array) -> Any:
     """The smallest element of an array; nan if it has one."""
     if 0 < x.size <= _INDEXED and x.flags.c_contiguous:
-        return x.reshape(-1)[x.argmin()]
+        return x.item(x.argmin())
     return least(x, axis=None)
 
 
 def largest(x: Array) -> Any:
     """The largest element of an array; nan if it has one."""
     if 0 < x.size <= _INDEXED and x.flags.c_contiguous:
-        return x.reshape(-1)[x.argmax()]
+        return x.item(x.argmax())
     return greatest(x, axis=None)
 
 
@@ -154,6 +155,8 @@ def log_sigmoid(x: Array) -> Array:
     return in_chunks(_log_sigmoid, x)
 
 
+_ONE = numbers(1.0)
+_GELU_TANH = numbers(1.0, GELU_CUBE, 3 * GELU_CUBE, -2 * GELU_RATE, 2 * GELU_RATE)
 _NORMAL = {"f": 87.0, "d": 708.0}  # from minus this on 1/(1 + exp(-x)) is not subnormal
 
 
@@ -161,11 +164,11 @@ def _sigmoid_by_slope(x: Array, slope: Array) -> Array:
     """sigmoid(x), and its derivative into `slope`, where no element is beyond `_NORMAL`."""
     np.negative(x, out=slope)
     np.exp(slope, out=slope)
-    value = slope + 1
+    value = np.asarray(slope + _ONE[x.dtype.char][0])
     np.reciprocal(value, out=value)
     slope *= value
     slope *= value
-    return np.asarray(value)
+    return value
 
 
 def _sigmoid_slope(x: Array, out: Array) -> None:
@@ -393,29 +396,31 @@ def silu_and_slope(x: Array) -> Two:
 
 def _gated_and_slope(x: Array, exponent: Array, rate: Array) -> Two:
     """x/(1 + exp(exponent)), and for x*(exponent's derivative) = -rate the derivative."""
+    (one,) = _ONE[x.dtype.char]
     np.exp(exponent, out=exponent)
-    gate = exponent + 1
+    gate = exponent + one
     value = x / gate
     np.reciprocal(gate, out=gate)
     exponent *= gate
     exponent *= rate
-    exponent += 1
+    exponent += one
     exponent *= gate
     return value, exponent
 
 
 def gelu_tanh_and_slope(x: Array) -> Two:
+    one, cube, three_cubes, falling, rising = _GELU_TANH[x.dtype.char]
     exponent = x * x
-    rate = exponent * (3 * GELU_CUBE)
-    exponent *= GELU_CUBE
-    exponent += 1
+    rate = exponent * three_cubes
+    exponent *= cube
+    exponent += one
     exponent *= x
-    exponent *= -2 * GELU_RATE
+    exponent *= falling
     if not largest(exponent) <= _NORMAL[x.dtype.char]:
         return NEITHER
-    rate += 1
+    rate += one
     rate *= x
-    rate *= 2 * GELU_RATE
+    rate *= rising
     return _gated_and_slope(x, exponent, rate)
 
 

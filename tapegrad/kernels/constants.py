@@ -20,6 +20,11 @@ def counted(n: int, dtype: Any) -> tuple[Any, Any, Any]:
     return (_counted if n <= _KEPT else _counted.__wrapped__)(n, dtype)
 
 
+def numbers(*values: float) -> dict[str, tuple[Any, ...]]:
+    """Numbers as arrays of float32 and of float64, by the dtype's character, for kernels that take many."""
+    return {c: tuple([_fixed(np.array(v, c)) for v in values]) for c in "fd"}
+
+
 def starts(rows: int, n: int) -> Any:
     """Where the rows of a matrix begin in the flattened array."""
     return (_starts if rows <= _KEPT else _starts.__wrapped__)(rows, n)

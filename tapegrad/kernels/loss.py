@@ -55,7 +55,7 @@ def row_losses(x: Any, label: Any, divisor: float) -> tuple[Any, Any]:
     total = softmax.sum_kept(p, 1)
     loss = top[:, 0] - x.reshape(-1).take(places)
     loss += softmax.log_of_sum(p, total, 1)[:, 0]
-    p *= 1.0 / total
+    p *= np.reciprocal(total, out=total)
     return np.asarray(np.add.reduce(loss) / divisor, x.dtype), (places, p)
 
 

@@ -26,7 +26,7 @@ def sum_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def max_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
-    if axis == x.ndim - 1 and short(x) and x.flags.c_contiguous:
+    if axis == x.ndim - 1 and 0 < x.shape[axis] <= _DOT_ROW and x.flags.c_contiguous:
         return row_max(x)
     return np.asarray(greatest(x, axis=axis, keepdims=True, initial=-np.inf))
 
@@ -39,9 +39,8 @@ def short(x: Array) -> bool:
 def row_max(x: Array) -> Array:
     """The largest element (or a nan) of each row: `argmax` takes a third of the time of `max` for rows of 100."""
     length = x.shape[-1]
-    place = x.argmax(-1)
-    place += starts(x.size // length, length).reshape(place.shape)
-    return np.asarray(x.reshape(-1).take(place))[..., None]
+    first = starts(x.size // length, length)
+    return np.asarray(x.take(x.argmax(-1) + (first if x.ndim == 2 else first.reshape(x.shape[:-1]))))[..., None]
 
 
 _MODEST = 50.0  # exp(50) is 5e21, exp(-50) 2e-22: their sums neither overflow nor lose what a shift would keep

@@ -11,7 +11,7 @@ from ..core.box import private, recording
 from ..core.op import TABLE, Op
 from ..core.state import PACKING
 from ..core.tape import HEAVY
-from ..kernels.activations import greatest, least
+from ..kernels.activations import largest, smallest
 from ..kernels.loss import (
     _log_loss_forward,
     _negative_log_probability,
@@ -165,7 +165,7 @@ def of_rows(name: str, input: Any, target: Any, mean: bool) -> Any:
     if x is None or x.ndim != 2 or type(target) is not record.Tensor or target._st is not None:
         return None
     label, (rows, classes) = target._d, x.shape
-    if label.dtype is not INT64 or label.shape != (rows,) or not (least(label) >= 0 and greatest(label) < classes):
+    if label.dtype is not INT64 or label.shape != (rows,) or not (smallest(label) >= 0 and largest(label) < classes):
         return None
     tape = recording() if input._s else None
     if tape is not None and PACKING.get():
