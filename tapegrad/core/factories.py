@@ -10,7 +10,19 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_frame
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import again, as_array, box, kept_of, private_ones, record_out, record_output, record_outputs, silent, slow
+from .record import (
+    again,
+    as_array,
+    box,
+    count,
+    kept_of,
+    private_ones,
+    record_out,
+    record_output,
+    record_outputs,
+    silent,
+    slow,
+)
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -242,7 +254,8 @@ def many_arrays(op: Op) -> Callable[..., Any]:
     n = op.arity
     run, forward = silent(op)
     differentiable = op.kind != "constant"
-    record = record_outputs if op.outputs > 1 else record_output
+    saves_nothing = op.saves_nothing and n < 0
+    number = op.id + GENERAL
 
     def call(*operands: Any) -> Any:
         xs, params = (operands[:n], operands[n:]) if n > 0 else (operands[0], operands[1:])
@@ -258,7 +271,18 @@ def many_arrays(op: Op) -> Callable[..., Any]:
             return slow(op, tuple(xs), params)
         slots = tuple([t._s if type(t) is not float else 0 for t in xs])
         tape = recording() if differentiable and any(slots) else None
-        return record(op, None, xs, arrays, slots, r, params, tape, None)
+        if op.outputs > 1:
+            return record_outputs(op, None, xs, arrays, slots, r, params, tape, None)
+        if tape is None or not saves_nothing:
+            return record_output(op, None, xs, arrays, slots, r, params, tape, None)
+        res = box(as_array(r), 0)
+        r = res._d
+        code, at = user_frame(getframe(1), tape)
+        res._s = s = next_slot()
+        shapes = tuple([getattr(x, "shape", ()) for x in arrays])
+        tape[s] = (number, slots, code, at, (None,) * len(slots), None, r.dtype, shapes, params, r.shape)
+        count(tape, s, r.nbytes)
+        return res
 
     return call
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core import alias
+from ..core import alias, record
 from ..core.op import TABLE
 from ..core.record import Box, fixed
 from ..core.vjp import fixed_like
@@ -37,7 +37,7 @@ def _sequence(op: str, tensors: Any) -> list[Any]:
         )
     items = list(tensors)
     try:
-        return [tensor(x) for x in items]
+        return [x if type(x) is record.Tensor and x._st is None else tensor(x) for x in items]
     except TypeError:
         for i, x in enumerate(items):
             if not isinstance(x, Box | np.ndarray) and np.asarray(x).dtype.kind in "OUS":
@@ -97,13 +97,13 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Tensors of one shape joined along a new dimension."""
     xs = _of_one_dtype(_filled_list("stack", tensors))
-    first = xs[0]._d.shape
-    for i, x in enumerate(xs):
-        if x._d.shape != first:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(x._d.shape)} at "
-                f"entry {i}"
-            )
+    shapes = [x._d.shape for x in xs]
+    first = shapes[0]
+    if shapes.count(first) < len(xs):
+        i, other = next((i, other) for i, other in enumerate(shapes) if other != first)
+        raise RuntimeError(
+            f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(other)} at entry {i}"
+        )
     result = _stack(xs, dim_of(dim, len(first) + 1))
     return result if out is None else out.resize_as_result_(result)
 

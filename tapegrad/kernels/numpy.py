@@ -108,9 +108,13 @@ def copied(x: Array, dtype: Any = None) -> Array:
 
 def all_below(index: Array, n: int) -> bool:
     """Whether all integers of an array are in [0, n), in one pass: taken without their sign, negative ones are large."""
-    return not index.size or bool(_max_reduce(index.view(_UNSIGNED[index.itemsize]), axis=None) < n)
+    if not index.size:
+        return True
+    whole = index.view(_UNSIGNED[index.itemsize])
+    return bool((whole.item(whole.argmax()) if index.size <= FEW else _max_reduce(whole, axis=None)) < n)
 
 
+FEW = 1 << 13  # elements of which the largest is found sooner by a search
 _max_reduce: Any = np.maximum.reduce
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 

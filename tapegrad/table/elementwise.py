@@ -10,6 +10,7 @@ import numpy as np
 from .. import errors
 from ..core import record
 from ..core.op import TABLE
+from ..core.plain_vjp import RAW_XP, add
 from ..core.record import running_trace
 from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
@@ -894,6 +895,16 @@ _clamp_tensor = define(
 )
 
 
+def _where_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+    (_, a, b), (mask, _, _), (_, x_shape, y_shape) = e[1], e[4], e[7]
+    if a and (need is None or a in need):
+        t = activations.select(mask, g, 0.0)
+        add(cot, a, t if t.shape == x_shape else RAW_XP.sum_to(t, x_shape), mutable_slots)
+    if b and (need is None or b in need):
+        t = activations.select(mask, 0.0, g)
+        add(cot, b, t if t.shape == y_shape else RAW_XP.sum_to(t, y_shape), mutable_slots)
+
+
 _where = define(
     "where",
     "linear",
@@ -903,6 +914,7 @@ _where = define(
     saves=("", "c", "c"),
     arity=3,
     wide=True,
+    raw_backward=_where_backward,
     batch=batching.pointwise,
     samples=samples.selections,
 )
