@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import general_gradient, gradient, plain_pass
+from tapegrad.core import general_gradient, gradient, plain_pass, record, reverse
 from tapegrad.core.entry import inputs_of, is_released
 
 
@@ -197,3 +197,39 @@ def test_a_failed_rule_leaves_gradients_and_tape_alone(monkeypatch):
     assert a.grad is None and len(tg.tape()) == before
     y.backward()
     assert a.grad.tolist() == [2.0]
+
+
+FACTORS = np.array([0.5, -1.25, 3.0])
+LATE = {  # where nothing that is tracked is read at first
+    "constant factors": lambda a, c: ((a * a * c + c) / 3.0 - 1.0).sum(),
+    "sums of parts": lambda a, c: (t := a * a, (t * c + t * 2.0 - t).reshape(3, 1).expand(3, 2).mean())[1],
+    "broadcasting": lambda a, c: ((a * a * a).unsqueeze(0) * c.unsqueeze(1)).sum(),
+    "relu": lambda a, c: (((a * a) * c).relu() * c).sum(),
+    "linear": lambda a, c: (a * c).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_recorded_pass_that_begins_on_arrays_gives_what_one_on_tensors_does(name, monkeypatch):
+    monkeypatch.setattr(record, "device_array_types", set())
+    runs = []
+
+    def orders():
+        a, c = leaf(0.3, -2.0, 1.7, dtype=tg.float64), tg.tensor(FACTORS)
+        (g,) = tg.autograd.grad(LATE[name](a, c), a, create_graph=True)
+        found = [g]
+        if g.requires_grad:
+            found += tg.autograd.grad((g * g).sum(), a, create_graph=True)
+        return [(t.requires_grad, t.detach().numpy().tobytes()) for t in found]
+
+    def counted(order, found, cot, need):
+        left = visit_bare(order, found, cot, need)
+        runs.append(len(found) if left is None else sum(s > left for s in found))
+        return left
+
+    visit_bare = reverse.visit_bare
+    monkeypatch.setattr(reverse, "visit_bare", counted)
+    got = orders()
+    assert runs[0] >= 2
+    monkeypatch.setattr(reverse, "visit_bare", lambda order, *_: next(order))
+    assert got == orders()

@@ -11,6 +11,7 @@ released as they are consumed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -159,7 +160,14 @@ class BackwardPass:
         got: dict[int, Any] = {}
         tape = self.tape
         record = replay.record
-        for s in self.order:
+        order: Any = iter(self.order)
+        if replay is vjp.PLAIN_RECORDED and not keep and not recorder.device_array_types and LEVEL.get() is None:
+            bare = {s: g._d for s, g in cot.items() if not g._s and g._st is None}
+            if len(bare) == len(cot):
+                left = visit_bare(order, found, bare, need)
+                cot = {s: wrap(arrays.ensure_owned(g)) for s, g in bare.items() if s}
+                order = order if left is None else itertools.chain((left,), order)
+        for s in order:
             g = cot.pop(s, None)
             if g is None:
                 continue
@@ -313,6 +321,24 @@ class BackwardPass:
         for leaf_slot, reader in last.items():
             by_entry.setdefault(reader, []).append(leaf_slot)
         return by_entry
+
+
+def visit_bare(order: Any, found: dict[int, Any], cot: dict[int, Any], need: Any) -> int | None:
+    """The beginning of a recorded pass, on arrays up to the first entry whose rules read what is tracked: its slot."""
+    table = vjp.PLAIN.table
+    mutable_slots: set[int] = set()
+    for s in order:
+        if s in cot:
+            e = found[s]
+            number = e[NUMBER]
+            op = BY_ID[number]
+            if op.id != number or op.constant_in or op.raw_backward is not None:  # another layout, links, other sums
+                return s
+            if e[7] is not None or (e[1] and e[5] is not None) or (e[2] and e[6] is not None):
+                return s
+            backward = table.get(number) or vjp.PLAIN.backward_of(number)
+            backward(e, s, cot.pop(s), cot, need, mutable_slots)
+    return None
 
 
 def is_elsewhere(entry: Any) -> bool:
