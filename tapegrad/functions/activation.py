@@ -18,11 +18,10 @@ from ..kernels.shape import dim_of, shape_of
 from ..modes import no_grad
 from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
-from . import casting, create, elementwise, reduce, shape
+from . import casting, create, elementwise, reduce
 from .arguments import with_grad_fn_name
 from .grad_fn_names import set_grad_fn_name
 from .inplace import run_in_place
-from .joining import chunk
 from .operands import floating, half_in_float32, number_fits, of_one_dtype, tensor
 
 
@@ -147,9 +146,9 @@ def prelu(input: Any, weight: Any) -> Any:
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count[0]} and channel "
                 f"size = {channels}."
             )
-        w = shape.reshape(w, (count[0],) + (1,) * (len(sizes) - 2))
+        w = TABLE["reshape"].call(w, (count[0],) + (1,) * (len(sizes) - 2))
     elif count:
-        w = shape.reshape(w, ())
+        w = TABLE["reshape"].call(w, ())
     return elementwise.where(elementwise.gt(x, 0.0), x, w * x)
 
 
@@ -285,7 +284,9 @@ def glu(input: Any, dim: int = -1) -> Any:
     d = dim_of(dim, len(sizes))
     if sizes[d] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {sizes[d]}")
-    a, b = chunk(floating(x, "glu_cpu"), 2, d)
+    x, middle = floating(x, "glu_cpu"), sizes[d] // 2
+    before, part = (slice(None),) * d, TABLE["split"].call  # no view: a tensor that shares its memory takes longer
+    a, b = (part(x, (*before, half, ...)) for half in (slice(middle), slice(middle, None)))
     return a * elementwise_records.sigmoid(b)
 
 

@@ -37,6 +37,8 @@ __all__ = [
 GELU_RATE = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
 GELU_EDGE = 40.0  # beyond, the slope of the tanh form is 0 or 1
+_ZERO, _ONE = numbers(0.0), numbers(1.0)
+_GELU_TANH = numbers(1.0, GELU_CUBE, 3 * GELU_CUBE, -2 * GELU_RATE, 2 * GELU_RATE)
 
 
 # 1/(1 + exp(-x)) is accurate in both tails as long as exp(-x) is finite; the few elements below are redone by
@@ -67,7 +69,7 @@ _EXP_LIMIT = {"f": 88.0, "d": 709.0}  # exp stays finite up to here
 def _sigmoid(x: Array, out: Array) -> None:
     np.negative(x, out=out)
     np.exp(out, out=out)
-    out += 1
+    out += _ONE[x.dtype.char][0]
     np.reciprocal(out, out=out)
     if not smallest(x) >= -_EXP_LIMIT[x.dtype.char]:  # of nan, too
         far = x < -_EXP_LIMIT[x.dtype.char]
@@ -77,7 +79,7 @@ def _sigmoid(x: Array, out: Array) -> None:
 def _gated(x: Array, exponent: Array, out: Array) -> None:
     """x/(1 + exp(exponent))."""
     np.exp(exponent, out=out)
-    out += 1
+    out += _ONE[x.dtype.char][0]
     np.divide(x, out, out=out)
     if not largest(exponent) <= _EXP_LIMIT[x.dtype.char]:
         far = exponent > _EXP_LIMIT[x.dtype.char]
@@ -91,11 +93,12 @@ def _silu(x: Array, out: Array) -> None:
 
 
 def _gelu_tanh(x: Array, out: Array) -> None:
+    one, cube, _, falling, _ = _GELU_TANH[x.dtype.char]
     exponent = x * x
-    exponent *= 0.044715
-    exponent += 1
+    exponent *= cube
+    exponent += one
     exponent *= x
-    exponent *= -2 * math.sqrt(2 / math.pi)
+    exponent *= falling
     _gated(x, exponent, out)
 
 
@@ -108,12 +111,12 @@ def _correction(x: Array) -> Array:
 
 
 def _log1pexp(x: Array, out: Array) -> None:
-    np.maximum(x, 0, out=out)
+    np.maximum(x, _ZERO[x.dtype.char][0], out=out)
     out += _correction(x)
 
 
 def _log_sigmoid(x: Array, out: Array) -> None:
-    np.minimum(x, 0, out=out)
+    np.minimum(x, _ZERO[x.dtype.char][0], out=out)
     out -= _correction(x)
 
 
@@ -155,8 +158,6 @@ def log_sigmoid(x: Array) -> Array:
     return in_chunks(_log_sigmoid, x)
 
 
-_ONE = numbers(1.0)
-_GELU_TANH = numbers(1.0, GELU_CUBE, 3 * GELU_CUBE, -2 * GELU_RATE, 2 * GELU_RATE)
 _NORMAL = {"f": 87.0, "d": 708.0}  # from minus this on 1/(1 + exp(-x)) is not subnormal
 
 
@@ -279,18 +280,19 @@ def tanhshrink(x: Array) -> Array:
 
 def _gate(exponent: Array, out: Array) -> Array:
     """1/(1 + exp(exponent)) into `out`; gives 1 minus that, without cancellation, in `exponent`."""
+    (one,) = _ONE[out.dtype.char]
     np.exp(exponent, out=exponent)
-    np.add(exponent, 1, out=out)
-    np.divide(1, out, out=out)
+    np.add(exponent, one, out=out)
+    np.divide(one, out, out=out)
     exponent *= out
-    np.fmin(exponent, 1, out=exponent)  # inf*0 is nan
+    np.fmin(exponent, one, out=exponent)  # inf*0 is nan
     return exponent
 
 
 def _silu_slope(x: Array, out: Array) -> None:
     rest = _gate(-x, out)
     rest *= x
-    rest += 1
+    rest += _ONE[x.dtype.char][0]
     out *= rest
     if not least(x) >= -_EXP_LIMIT[x.dtype.char]:
         far = x < -_EXP_LIMIT[x.dtype.char]
@@ -314,18 +316,19 @@ def silu_slope(x: Array) -> Array:
 
 def _gelu_tanh_slope(x: Array, out: Array) -> None:
     x = x.clip(-GELU_EDGE, GELU_EDGE)
+    one, cube, three_cubes, falling, rising = _GELU_TANH[x.dtype.char]
     square = x * x
-    rate = square * (3 * GELU_CUBE)
-    rate += 1
-    square *= GELU_CUBE
-    square += 1
+    rate = square * three_cubes
+    rate += one
+    square *= cube
+    square += one
     square *= x
-    square *= -2 * GELU_RATE
+    square *= falling
     rest = _gate(square, out)
     rate *= x
-    rate *= 2 * GELU_RATE
+    rate *= rising
     rest *= rate
-    rest += 1
+    rest += one
     out *= rest
 
 
@@ -367,7 +370,7 @@ def softplus_slope(x: Array, beta: float, threshold: float) -> Array:
 
 def _where_beyond(x: Array, threshold: float, result: Array, value: Array | None) -> Array:
     """`result` with the value (or 1) where x > threshold, which is rare: `np.where` would cost more than all else."""
-    if x.size and not greatest(x, axis=None) <= threshold:
+    if x.size and not largest(x) <= threshold:
         far = np.greater(x, threshold)
         result[far] = 1 if value is None else value[far]
     return result
