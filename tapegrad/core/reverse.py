@@ -323,7 +323,7 @@ class BackwardPass:
         return by_entry
 
 
-def visit_bare(order: Any, found: dict[int, Any], cot: dict[int, Any], need: Any) -> int | None:
+def visit_bare(order: Any, found: dict[int, Any], cot: dict[int, Any], need: Any) -> Any:
     """The beginning of a recorded pass, on arrays up to the first entry whose rules read what is tracked: its slot."""
     table = vjp.PLAIN.table
     mutable_slots: set[int] = set()

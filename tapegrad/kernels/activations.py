@@ -502,9 +502,9 @@ def by_sign(x: Array, positive: float, other: float) -> Array:
 
 
 @cannot_warn
-def select(mask: Array, x: Array, y: Array) -> Array:
+def select(mask: Array, x: Array | float, y: Array | float) -> Array:
     """`np.where(mask, x, y)`; of many elements by their bits, as a random mask costs np.where 4 ns an element."""
-    like = x if getattr(x, "ndim", 0) else y
+    like: Any = x if getattr(x, "ndim", 0) else y
     if mask.size < _FEW or getattr(like, "shape", None) != mask.shape or not mask.flags.c_contiguous:
         return np.where(mask, x, y)
     bits = _BITS.get(like.dtype.itemsize) if like.dtype.kind != "c" else None

@@ -61,7 +61,7 @@ _CHUNK = 512  # Blocks handled at once, so that temporaries stay in the CPU cach
 _MOST_AHEAD = 4096  # Draws made at once for calls to come.
 _SMALL = 1024  # A call for more draws takes what is there, and draws no more than it needs.
 _MANY = 32  # so many numbers are made at once where it can be
-_NO_WORDS, _NO_NORMALS = np.empty(0, np.uint32), np.empty(0, np.float32)
+_NO_WORDS, _NO_NORMALS, _NO_CALLS = np.empty(0, np.uint32), np.empty(0, np.float32), np.empty((0, 0), np.float32)
 _F32 = np.dtype(np.float32)
 
 _STATE = np.dtype(
@@ -478,6 +478,7 @@ class Generator:
         self._twister: np.random.RandomState | None = None
         self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first, self._run = _NO_NORMALS, 0, 0
+        self._cut, self._cut_first, self._cut_length, self._calls = _NO_CALLS, 0, 0, 0
         stops("seeding a generator")
         self._restart(_DEFAULT_SEED)
 
@@ -597,6 +598,7 @@ class Generator:
         """Drop what was drawn ahead: the twister goes on from another state."""
         self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first = _NO_NORMALS, 0
+        self._cut, self._cut_first = _NO_CALLS, 0
 
     def _rewind(self) -> None:
         """Give back what was drawn ahead and not taken."""
@@ -649,6 +651,24 @@ class Generator:
                 _box_muller(self._normals, 0.0, 1.0)
                 at = 0
             return self._normals[at : at + n]
+
+    def _cut_normals32(self, n: int) -> Array:
+        """The same of an incomplete last block, which takes draws of its own; made for several calls of one length."""
+        draws, whole = n + _BLOCK, n - n % _BLOCK
+        with self._lock:
+            start = self._take(draws)
+            call, between = divmod(start - self._cut_first, draws)
+            known = self._cut_length == n and not between
+            if not (known and 0 <= call < len(self._cut)):
+                going_on = known and call == len(self._cut)
+                self._calls = calls = max(1, min(2 * self._calls, (len(self._ahead) - start) // draws)) if going_on else 1
+                uniforms = _unit32(self._ahead[start : start + calls * draws]).reshape(calls, draws)
+                values = np.concatenate([uniforms[:, :whole], uniforms[:, n:]], axis=1)
+                _box_muller(values, 0.0, 1.0)
+                self._cut = np.concatenate([values[:, : n - _BLOCK], values[:, whole:]], axis=1)
+                self._cut_first, self._cut_length, call = start, n, 0
+            normals: Array = self._cut[call]
+            return normals
 
     def _words64(self, n: int) -> Array:
         """The next ``n`` 64-bit draws, each made of two 32-bit draws, high half first."""
@@ -766,8 +786,9 @@ class Generator:
         dt, dims = _float_dtype(dtype, "normal"), _shape(shape)
         _check(std >= 0.0, "normal expects std >= 0.0, but found std {}", std)
         n = math.prod(dims)
-        if n % _BLOCK == 0 and 0 < n <= _SMALL and dt is _F32 and contiguous:
-            values = self._normals32(n).reshape(dims)
+        rest = n % _BLOCK
+        if (_BLOCK < n <= _SMALL - _BLOCK if rest else 0 < n <= _SMALL) and dt is _F32 and contiguous:
+            values = (self._cut_normals32(n) if rest else self._normals32(n)).reshape(dims)
             if mean == 0 and std == 1:
                 return values.copy()
             (mean,), (std,) = _float32(mean), _float32(std)
