@@ -408,6 +408,8 @@ def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
     x = _start(input, dtype)
     rank = x._d.ndim
     along = dim_of(dim, rank)
+    if rank and x._d.size and x._d.dtype.kind == "f":
+        return op(x, along)
     if not x._d.size:
         copied = TABLE["clone"] if x._d.dtype.kind in "biu" else TABLE["exp"]
         return set_grad_fn_name(f"{name.title().replace('_', '')}Backward0", copied.call(x))

@@ -48,9 +48,7 @@ _MODEST = 50.0  # exp(50) is 5e21, exp(-50) 2e-22: their sums neither overflow n
 
 def modest(x: Array) -> bool:
     """Whether exp(x) needs no shift; without one it is the more accurate."""
-    if not x.size or not x.flags.c_contiguous:
-        return False
-    return bool(largest(x) <= _MODEST and smallest(x) >= -_MODEST)
+    return bool(x.size and x.flags.c_contiguous and largest(x) <= _MODEST and smallest(x) >= -_MODEST)
 
 
 def _softmax(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
