@@ -209,12 +209,13 @@ assert is_mapped()
 """
 RECORDED = "(tg.ones(100, 1, requires_grad=True) * tg.ones(1000)).sum()"
 LEAF = "tg.ones(100, 1000, requires_grad=True)"
+TRANSFORMED = "tg.func.laplacian(lambda x: (x @ tg.ones(2, 100)).sin())(tg.ones(1000, 2))"
 glibc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
 
 
 @pytest.mark.every(2)
 @glibc
-@pytest.mark.parametrize("first", [RECORDED, LEAF])
+@pytest.mark.parametrize("first", [RECORDED, LEAF, TRANSFORMED])
 def test_freed_memory_is_kept_from_the_first_large_array_on(first):
     if run('import ctypes; print(hasattr(ctypes.CDLL(None), "mallinfo2"))') == ["False"]:
         pytest.skip("no mallinfo2 to see it by")

@@ -3,8 +3,8 @@
 A training step keeps its results until the backward pass, then frees them all; glibc gives such memory back to the
 system and takes it anew in the next step, page by page: a third of an eager step on 4 MB arrays. Two settings stop
 that: blocks up to 32 MB come from the heap, and up to 256 MB of free heap stay with the process. They hold for the
-whole process, from the first large array on that requires grad or that is recorded; set TAPEGRAD_KEEP_MEMORY=0 before
-that to leave the allocator alone. Off glibc nothing is done.
+whole process, from the first large array on that requires grad, is recorded or goes through a transform; set
+TAPEGRAD_KEEP_MEMORY=0 before that to leave the allocator alone. Off glibc nothing is done.
 """
 
 from __future__ import annotations

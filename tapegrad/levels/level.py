@@ -157,7 +157,10 @@ class Level:
 
     def wrap(self, primal: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """A tensor at this level."""
-        return boxed(self.array(primal, payload), slot, LevelState(self, primal, payload, slot_hooks))
+        a = self.array(primal, payload)
+        if payload is not None and a.nbytes >= HEAVY:
+            arrays.keep_freed_memory()
+        return boxed(a, slot, LevelState(self, primal, payload, slot_hooks))
 
     def unwrap(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
