@@ -83,8 +83,8 @@ class Tape(dict[int, Entry]):
             self.survivors = self.bytes = 0
             self.bytes_limit = BYTE_SLACK
             self.special = 0
-        elif self.bytes or len(self) - self.survivors >= ENTRY_SLACK:
-            self.maybe_sweep()
+        elif self.bytes > self.bytes_limit >> 3 or len(self) - self.survivors >= ENTRY_SLACK:
+            self.sweep()
 
     def sweep(self) -> None:
         """Drop every entry whose slot nobody refers to, newest first."""
