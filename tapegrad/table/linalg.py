@@ -17,20 +17,34 @@ from .samples import linalg as samples
 
 
 def _matmul_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-    """The rules below for real matrices on NumPy's arrays, which need not be conjugated nor summed to a shape."""
-    if e[8].kind != "f" or len(e[9]) != 2 or len(e[10]) != 2:
+    """The rules below for real matrices, as many on either side or one on the right, which need not be conjugated."""
+    sa, sb, x, y, xs, ys = e[1], e[2], e[5], e[6], e[9], e[10]
+    rows = len(ys) == 2 < len(xs)
+    if e[8].kind != "f" or len(xs) < 2 or len(ys) < 2 or not (rows or xs[:-2] == ys[:-2]):
         _matmul_by_rules()(e, s, g, cot, need, mutable_slots)
         return
-    sa, sb = e[1], e[2]
     if sa and (need is None or sa in need):
-        rules.add(cot, sa, _matmul_forward(g, e[6].T), mutable_slots)
+        rules.add(cot, sa, _matmul_forward(g, y.mT), mutable_slots)
     if sb and (need is None or sb in need):
-        rules.add(cot, sb, _matmul_forward(e[5].T, g), mutable_slots)
+        if rows:
+            n = math.prod(xs[:-1])
+            x, g = x.reshape(n, xs[-1]), g.reshape(n, ys[-1])
+        rules.add(cot, sb, _matmul_forward(x.mT, g), mutable_slots)
 
 
 @functools.cache
 def _matmul_by_rules() -> rules.Backward:
     return rules.backward_plain(rules.PLAIN, TABLE["matmul"])
+
+
+def _flat(xp: Any, x: Any) -> Any:
+    return x if len(x.shape) == 2 else xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _d_right(xp: Any, g: Any, ans: Any, x: Any, y: Any) -> Any:
+    if len(y.shape) == 2 < len(x.shape):  # one product, not one for each matrix and their sum
+        x, g = _flat(xp, x), _flat(xp, g)
+    return xp.matmul(xp.conj(xp.mT(x)), g)
 
 
 _matmul = define(
@@ -39,20 +53,16 @@ _matmul = define(
     _matmul_forward,
     (
         lambda xp, g, ans, x, y: xp.matmul(g, xp.conj(xp.mT(y))),
-        lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
+        _d_right,
     ),
     jax="linalg.matmul",
-    saves=("y", "x"),
+    saves=("y", "x y.shape"),
     arity=2,
     raw_backward=_matmul_backward,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
     samples=samples.MATMUL,
 )
-
-
-def _flat(xp: Any, x: Any) -> Any:
-    return x if len(x.shape) == 2 else xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _one_dtype(name: str, common: Any, given: list[Any]) -> None:
