@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -64,8 +65,7 @@ def _check_dtypes(name: str, x: Any, w: Any, b: Any) -> None:
         raise NotImplementedError(f"\"slow_{name}_cpu\" not implemented for 'Bool'")
 
 
-def _check_channels(x: Any, w: Any, b: Any, groups: int, transposed: bool) -> None:
-    a, c = shape_of(x), shape_of(w)
+def _check_channels(a: Sizes, c: Sizes, groups: int, transposed: bool) -> None:
     if c[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
@@ -76,17 +76,20 @@ def _check_channels(x: Any, w: Any, b: Any, groups: int, transposed: bool) -> No
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
             f"[{list(c)}] instead"
         )
-    wanted, filters = (c[0], c[1] * groups) if transposed else (c[1] * groups, c[0])
+    wanted = c[0] if transposed else c[1] * groups
     if a[1] != wanted:
         given = "transposed=1" if transposed else f"groups={groups}"
         raise RuntimeError(
             f"Given {given}, weight of size {list(c)}, expected input{list(a)} to have {wanted} channels, but got {a[1]} "
             "channels instead"
         )
+
+
+def _check_bias(b: Any, w: Any, filters: int, transposed: bool) -> None:
     if b is not None and shape_of(b) != (filters,):
         raise RuntimeError(
-            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(c)}, expected bias to be 1-dimensional "
-            f"with {filters} elements, but got bias of size {list(shape_of(b))} instead"
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape_of(w))}, expected bias to be "
+            f"1-dimensional with {filters} elements, but got bias of size {list(shape_of(b))} instead"
         )
 
 
@@ -161,6 +164,28 @@ def _checked(name: str, dims: int, input: Any, weight: Any, bias: Any) -> tuple[
     return x, whole, w, b
 
 
+SIZES = ("stride", "padding", "dilation")
+
+
+def _settled(name: str, argument: str, value: Any) -> Any:
+    """An argument for sizes as it can be a key: a number, a tuple of them, or a word."""
+    if type(value) is int or isinstance(value, str):
+        return value
+    return operator.index(value) if hasattr(value, "__index__") else integers(name, argument, value)
+
+
+@lru_cache(maxsize=1024)
+def _geometry(
+    name: str, x: Sizes, w: Sizes, stride: Any, padding: Any, dilation: Any, groups: int, dims: int
+) -> tuple[Sizes, Sizes, Sizes, Sizes, int]:
+    """Checked parameters of the records: sizes of the output, stride, elements before the input, dilation, groups."""
+    stride, dilation = (_sizes_for(name, n, v, dims, w[2:]) for n, v in (("stride", stride), ("dilation", dilation)))
+    _check_positive(groups, stride, dilation)
+    _check_channels(x, w, groups, False)
+    before, sizes = _padded(name, padding, x[2:], w[2:], stride, dilation)
+    return sizes, stride, before, dilation, groups
+
+
 def _convolution(dims: int) -> Callable[..., Any]:
     name = f"conv{dims}d"
 
@@ -168,13 +193,11 @@ def _convolution(dims: int) -> Callable[..., Any]:
         input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Any:
         x, whole, w, b = _checked(name, dims, input, weight, bias)
-        kernel = shape_of(w)[2:]
-        stride, dilation = (_sizes_for(name, n, v, dims, kernel) for n, v in (("stride", stride), ("dilation", dilation)))
-        _check_positive(groups, stride, dilation)
-        _check_channels(whole, w, b, groups, False)
-        before, sizes = _padded(name, padding, shape_of(whole)[2:], kernel, stride, dilation)
+        given = [_settled(name, n, v) for n, v in zip(SIZES, (stride, padding, dilation), strict=True)]
+        geometry = _geometry(name, shape_of(whole), shape_of(w), *given, groups, dims)
+        _check_bias(b, w, shape_of(w)[0], False)
         _check_dtypes(name, whole, w, b)
-        result = _run(_conv, _conv_bias, whole, w, b, sizes, stride, before, dilation, groups)
+        result = _run(_conv, _conv_bias, whole, w, b, *geometry)
         if not shape_of(whole)[1]:  # PyTorch's result has no channels where the input has none
             result = TABLE["index"].call(result, (slice(None), slice(0, 0), Ellipsis))
         result = _like(result, x)
@@ -212,7 +235,8 @@ def _transposed(dims: int) -> Callable[..., Any]:
         given = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
         stride, padding, output_padding, dilation = (_sizes_for(name, n, v, dims, kernel) for n, v in given.items())
         _check_positive(groups, stride, dilation, padding=padding, output_padding=output_padding)
-        _check_channels(whole, w, b, groups, True)
+        _check_channels(shape_of(whole), shape_of(w), groups, True)
+        _check_bias(b, w, shape_of(w)[1] * groups, True)
         if any(o >= max(s, d) for o, s, d in zip(output_padding, stride, dilation, strict=True)):
             got = (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
             raise RuntimeError(

@@ -39,22 +39,28 @@ class Preparation(NamedTuple):
 
 
 class Contraction(NamedTuple):
-    """Operands `first` and `second` as stacks of matrices (batch, free, summed) and (batch, summed, free), multiplied."""
+    """Operands `first` and `second` as stacks of matrices (batch, free, summed) and (batch, summed, free), multiplied.
+
+    An order is None where it is the one that there is.
+    """
 
     first: int
     second: int
-    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    orders: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
     shapes: tuple[Shape, Shape]
     op: str
     shape: Shape
 
 
 class Plan(NamedTuple):
-    """Preparations by operand, contractions (each result joins the end of the list), the order of the last one's labels."""
+    """Preparations by operand, contractions (each result joins the end of the list), the order of the last one's labels.
 
-    preparations: tuple[Preparation, ...]
+    Preparations are None where all operands are taken as they are, the order where it is the one that there is.
+    """
+
+    preparations: tuple[Preparation, ...] | None
     contractions: tuple[Contraction, ...]
-    order: tuple[int, ...]
+    order: tuple[int, ...] | None
 
 
 def einsum(equation: Any, *operands: Any) -> Any:
@@ -79,8 +85,8 @@ def einsum(equation: Any, *operands: Any) -> Any:
         operands = casting.lowered(*operands)
     xs = promoted_in_full([tensor(x) for x in operands])
     steps = plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs]))
-    if len(xs) == 1 and not steps.preparations[0].summed:
-        return _shown(xs[0], steps.preparations[0], steps.order)
+    if len(xs) == 1 and not (steps.preparations and steps.preparations[0].summed):
+        return _shown(xs[0], steps)
     return set_grad_fn_name("ViewBackward0", run(steps, xs))
 
 
@@ -129,7 +135,12 @@ def plan_of(inputs: Sequence[Labels], output: Labels, shapes: Sequence[Shape]) -
         live.append(len(labels))
         labels.append(left)
     (last,) = live
-    return Plan(tuple(prepared), tuple(contractions), tuple([labels[last].index(label) for label in output]))
+    preparations = None if set(prepared) == {Preparation((), None, ())} else tuple(prepared)
+    return Plan(preparations, tuple(contractions), _changed([labels[last].index(label) for label in output]))
+
+
+def _changed(order: list[int]) -> tuple[int, ...] | None:
+    return None if order == list(range(len(order))) else tuple(order)
 
 
 def _order(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) -> Iterator[tuple[int, int]]:
@@ -279,7 +290,7 @@ def _contract(
         shapes = (*of(batch), *of(free_a), *[1] * len(free_b)), (*of(batch), *[1] * len(free_a), *of(free_b))
         orders = [*batch, *free_a], [*batch, *free_b]
     result = (*batch, *free_a, *free_b)
-    places = tuple([a.index(label) for label in orders[0]]), tuple([b.index(label) for label in orders[1]])
+    places = _changed([a.index(label) for label in orders[0]]), _changed([b.index(label) for label in orders[1]])
     return Contraction(first, second, places, shapes, op, of(result)), result
 
 
@@ -288,9 +299,11 @@ def _contract(
 
 def run(p: Plan, operands: Sequence[Any]) -> Any:
     """Carry a plan out on tensors."""
-    xs = [_prepared(x, step) for x, step in zip(operands, p.preparations, strict=True)]
-    if any(step.summed for step in p.preparations):
-        xs = promoted(xs)  # sums of integers are int64
+    xs = list(operands)
+    if p.preparations:
+        xs = [_prepared(x, step) for x, step in zip(xs, p.preparations, strict=True)]
+        if any(step.summed for step in p.preparations):
+            xs = promoted(xs)  # sums of integers are int64
     for step in p.contractions:
         x = _arranged(xs[step.first], step.orders[0], step.shapes[0])
         y = _arranged(xs[step.second], step.orders[1], step.shapes[1])
@@ -299,13 +312,14 @@ def run(p: Plan, operands: Sequence[Any]) -> Any:
     return result if p.contractions else result.contiguous()
 
 
-def _shown(x: Any, step: Preparation, order: tuple[int, ...]) -> Any:
+def _shown(x: Any, p: Plan) -> Any:
     """One operand without sums: a view, as in PyTorch."""
-    for a, b in step.diagonals:
-        x = _view(x, "diagonal", 0, a, b)
-    if step.shape is not None:
-        x = _view(x, "reshape", step.shape)
-    return _view(x, "permute", order)
+    for step in p.preparations or ():
+        for a, b in step.diagonals:
+            x = _view(x, "diagonal", 0, a, b)
+        if step.shape is not None:
+            x = _view(x, "reshape", step.shape)
+    return _view(x, "permute", p.order or tuple(range(len(shape_of(x)))))
 
 
 def _prepared(x: Any, step: Preparation) -> Any:
@@ -319,8 +333,8 @@ def _prepared(x: Any, step: Preparation) -> Any:
     return TABLE["sum"].call(wide, step.summed, False)
 
 
-def _arranged(x: Any, order: tuple[int, ...], shape: Shape | None = None) -> Any:
-    if order != tuple(range(len(order))):
+def _arranged(x: Any, order: tuple[int, ...] | None, shape: Shape | None = None) -> Any:
+    if order is not None:
         x = TABLE["permute"].call(x, order)
     return x if shape is None else _reshaped(x, shape)
 
