@@ -38,11 +38,9 @@ def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
 def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
     """Fill p with softmax(x), and make a loss of the elements at the labels."""
     top = softmax.max_kept(x, dim)
-    np.subtract(x, top, out=p)
-    np.exp(p, out=p)
-    total = softmax.sum_kept(p, dim)
+    _, total, log = softmax.terms_and_log(x, top, dim, p)
     np.subtract(top, loss, out=loss)
-    loss += softmax.log_of_sum(p, total, dim)
+    loss += log
     p *= 1.0 / total
 
 

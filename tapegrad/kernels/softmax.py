@@ -84,11 +84,49 @@ def sums_without(x: Array, index: Array) -> Array:
     return sum_kept(rows, 1)[:, 0]
 
 
+_WIDE = 64
+_HIGHEST, _LOWEST = 30.0, -10.0  # of the maximum of a row: exp(x) neither overflows nor loses what a shift would keep
+
+
+def terms_and_log(x: Array, top: Array, axis: int | tuple[int, ...], out: Array | None = None) -> tuple[Array, Array, Array]:
+    """exp(x) over a factor for each row, its sums, and the logarithm of the sums of exp(x - top); top are the maxima.
+
+    A shift costs a pass over memory, and is left out where it is not needed: the result of a row of n elements has one
+    below -log(n), beside which the rounding of exp(-top) does not count if n is not small.
+    """
+    if not (top.size * _WIDE <= x.size and top.size and largest(top) <= _HIGHEST and smallest(top) >= _LOWEST):
+        terms: Array = np.subtract(x, top, out=out)
+        np.exp(terms, out=terms)
+        total = sum_kept(terms, axis)
+        return terms, total, log_of_sum(terms, total, axis)
+    terms = np.exp(x, out=out)
+    total, scale = sum_kept(terms, axis), np.exp(-top)
+    relative = total * scale
+    log = np.log(relative)
+    if not smallest(relative) >= 1.5:  # by log1p of the others where they are small
+        near = relative < 1.5
+        if axis == x.ndim - 1 == 1:
+            rows = near[:, 0]
+            rest = sum_kept(np.where(x[rows] == top[rows], 0, terms[rows]), 1) * scale[rows]
+            log[rows] = np.log1p(rest)
+        else:
+            log[near] = np.log1p((sum_kept(np.where(x == top, 0, terms), axis) * scale)[near])
+    return terms, total, log
+
+
 def _log_softmax(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
-    result: Array = np.subtract(x, max_kept(x, axis), out=out)
-    terms = np.exp(result)
-    result -= log_of_sum(terms, sum_kept(terms, axis), axis)
+    top = max_kept(x, axis)
+    _, _, log = terms_and_log(x, top, axis)
+    # where the shift is no larger than the logarithm, both steps in one cost no accuracy
+    wide = log.size and log.size * _WIDE <= x.size
+    if wide and largest(np.abs(top)) <= smallest(log) and smallest(log) >= _FAR_FROM_1:
+        return np.asarray(np.subtract(x, top + log, out=out))
+    result: Array = np.subtract(x, top, out=out)
+    result -= log
     return np.asarray(result)
+
+
+_FAR_FROM_1 = 0.4  # logarithm of a sum in which no term is nearly all
 
 
 def _logsumexp(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
