@@ -27,16 +27,45 @@ def _taps(before: Sizes, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Si
     return [((Ellipsis, *outs), (Ellipsis, *ins)) for outs, ins in pairs]
 
 
+BLOCK = 1 << 16  # elements of images worked on at a time, so that they stay in the cache
+
+
+def _blocks(shape: Sizes, dims: int) -> Iterator[Any]:
+    """Slices of images with so many dimensions: of the first dimension, if there is another."""
+    if len(shape) == dims:
+        yield ...
+        return
+    step = max(1, BLOCK // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        yield slice(start, start + step)
+
+
 def _max_pool(x: Any, sizes: Sizes, *windows: Any) -> Any:
-    lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    out = None
-    for outs, ins in _taps(x.shape[-len(sizes) :], sizes, *windows):
-        part = x[ins]
-        if out is None and not any(windows[2]):
-            out = part.copy()
-        else:
-            out = np.full((*x.shape[: -len(sizes)], *sizes), lowest, x.dtype) if out is None else out
-            target = out[outs]
+    out = np.empty((*x.shape[: -len(sizes)], *sizes), x.dtype)
+    for block in _blocks(x.shape, len(sizes)):
+        part = x[block]
+        for dim in range(-len(sizes), 0):  # a window's maximum is that of its rows' maxima
+            part = _max_along(part, dim, sizes[dim], *[w[dim] for w in windows])
+        out[block] = part
+    return out
+
+
+def _max_along(x: Any, dim: int, size: int, kernel: int, stride: int, padding: int, dilation: int) -> Any:
+    """Maxima of windows along one dimension, counted from the end; of windows of one element perhaps a part of x."""
+    rest = (slice(None),) * (-1 - dim)
+    taps = [window(x.shape[dim], size, stride, i * dilation - padding) for i in range(kernel)]
+    parts = [x[(..., ins, *rest)] for _, ins in taps]
+    whole = [part for part in parts if part.shape[dim] == size]
+    if kernel == len(whole) == 1:
+        return whole[0]
+    if whole:
+        out = np.maximum(whole[0], whole[-1])
+    else:
+        lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+        out = np.full((*x.shape[:dim], size, *x.shape[x.ndim + dim + 1 :]), lowest, x.dtype)
+    for (outs, _), part in zip(taps, parts, strict=True):
+        if not whole or (part is not whole[0] and part is not whole[-1]):
+            target = out[(..., outs, *rest)]
             np.maximum(target, part, out=target)
     return out
 
@@ -85,14 +114,16 @@ def _pool_route(g: Any, x: Any, y: Any, sizes: Sizes, *windows: Any) -> Any:
     apart = all((k - 1) * d < s for k, s, d in zip(kernel, stride, dilation, strict=True))
     tiled = apart and kernel == stride and x.shape[-len(sizes) :] == tuple(map(operator.mul, sizes, stride))
     out = np.empty(x.shape, g.dtype) if tiled and not any(padding) else np.zeros(x.shape, g.dtype)
-    part = np.empty(g.shape, g.dtype)
-    for outs, ins, won in _winners(x, y, sizes, *windows):
-        target = out[ins]
-        if apart:
-            masked(g[outs], won, target)
-        else:
-            masked(g[outs], won, part[outs])
-            target += part[outs]
+    for block in _blocks(x.shape, len(sizes)):
+        values, routed = g[block], out[block]
+        part = None if apart else np.empty(values.shape, g.dtype)
+        for outs, ins, won in _winners(x[block], y[block], sizes, *windows):
+            target = routed[ins]
+            if part is None:
+                masked(values[outs], won, target)
+            else:
+                masked(values[outs], won, part[outs])
+                target += part[outs]
     return out
 
 
