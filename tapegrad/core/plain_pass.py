@@ -82,7 +82,7 @@ def release(
     What remains of one refers to what the entry read, which so stays on the tape as well. On the trunk, through which
     all paths from a single root lead, it refers to the leaves below and to what stays anyway: the loss is often alive.
     """
-    trunk = single_root
+    trunk, released_all = single_root, len(order) >= len(tape) - tape.consumed
     ends: set[int] = set()  # of the oldest stub of the trunk
     pop, get = tape.pop, tape.get
     for s in order:
@@ -113,4 +113,4 @@ def release(
             trunk = trunk and len({i for i in a if i > 0}) < 2
             ends.update([i for i in a if i < 0])
         a = b = e = None  # they count as references
-    tape.sweep_after_backward()
+    tape.sweep_after_backward(released_all)

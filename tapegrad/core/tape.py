@@ -33,7 +33,7 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__", "bytes", "bytes_limit", "forward_place", "hook_refs", "late_hooks", "limit", "special",
+        "__weakref__", "bytes", "bytes_limit", "consumed", "forward_place", "hook_refs", "late_hooks", "limit", "special",
         "survivors", "thread",
     )  # fmt: skip
 
@@ -41,7 +41,7 @@ class Tape(dict[int, Entry]):
         super().__init__()
         self.limit = next_slot() + ENTRY_SLACK  # slot number at which a sweep is considered
         self.survivors = self.bytes = 0  # entries left by the last sweep; bytes of heavy results since
-        self.bytes_limit = BYTE_SLACK
+        self.bytes_limit, self.consumed = BYTE_SLACK, 0  # entries left by the last sweep, or pass that released all
         self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them
         self.special = 0  # the newest slot of a link, or of an entry whose saved arrays are packed
@@ -77,14 +77,16 @@ class Tape(dict[int, Entry]):
         if len(self) - self.survivors > self.survivors >> 3 or self.bytes > self.bytes_limit >> 3:
             self.sweep()
 
-    def sweep_after_backward(self) -> None:
-        """At the end of a pass that released its entries: usually nothing is left."""
+    def sweep_after_backward(self, released_all: bool = False) -> None:
+        """At the end of a pass that released its entries: usually nothing is left but what remains of them."""
         if not self:
-            self.survivors = self.bytes = 0
+            self.survivors = self.bytes = self.consumed = 0
             self.bytes_limit = BYTE_SLACK
             self.special = 0
-        elif self.bytes > self.bytes_limit >> 3 or len(self) - self.survivors >= ENTRY_SLACK:
-            self.sweep()
+        elif released_all and len(self) - self.survivors < ENTRY_SLACK:
+            self.bytes, self.consumed = 0, len(self)
+        elif self.bytes or len(self) - self.survivors >= ENTRY_SLACK:
+            self.maybe_sweep()
 
     def sweep(self) -> None:
         """Drop every entry whose slot nobody refers to, newest first."""
@@ -99,7 +101,7 @@ class Tape(dict[int, Entry]):
         slots.sort()
         heavy = self.bytes > 0 or self.bytes_limit > BYTE_SLACK
         nbytes = drop_unreferenced(self, slots, heavy)
-        self.survivors = len(self)
+        self.survivors = self.consumed = len(self)
         self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
         self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
         drop_hooks(self)
@@ -115,11 +117,9 @@ class Tape(dict[int, Entry]):
 
     def clear(self) -> None:
         super().clear()
-        self.special = 0
         self.hook_refs.clear()
         self.late_hooks.clear()
-        self.survivors = self.bytes = 0
-        self.bytes_limit = BYTE_SLACK
+        self.sweep_after_backward()  # nothing is left
 
     def __repr__(self) -> str:
         return f"<tape with {len(self)} entries>"
