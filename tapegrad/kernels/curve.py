@@ -29,18 +29,18 @@ def _chained(d1: Any, d2: Any, stack: Any) -> Any:
     return out
 
 
-Two = Callable[[Any, Any], tuple[Any, Any]]
+Two = Callable[..., tuple[Any, Any]]  # of (xp, x), and of the value at x where there is one
 
 
-def _tanh(xp: Any, x: Any) -> tuple[Any, Any]:
+def _tanh(xp: Any, x: Any, y: Any = None) -> tuple[Any, Any]:
     d1 = xp.tanh_slope(x)
-    return d1, (xp.tanh(x) * d1) * -2.0
+    return d1, ((xp.tanh(x) if y is None else y) * d1) * -2.0
 
 
-def _sigmoid(xp: Any, x: Any) -> tuple[Any, Any]:
+def _sigmoid(xp: Any, x: Any, y: Any = None) -> tuple[Any, Any]:
     d1 = xp.sigmoid_slope(x)
     return d1, d1 * -xp.tanh(0.5 * x)
 
 
-def _sin(xp: Any, x: Any) -> tuple[Any, Any]:
-    return xp.cos(x), -xp.sin(x)
+def _sin(xp: Any, x: Any, y: Any = None) -> tuple[Any, Any]:
+    return xp.cos(x), -(xp.sin(x) if y is None else y)

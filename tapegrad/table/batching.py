@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE, Op
-from ..core.record import Box
+from ..core.record import Box, running_trace
 from ..levels.vmap import padded as padded
 from ..levels.vmap import pointwise as pointwise
 from ..levels.vmap import rank as rank
@@ -46,11 +46,23 @@ def folded(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 
 
 def rows(op: Op, n: int, args: list[Any], params: tuple[Any, ...]) -> Any:
-    """An op on the rows of its first argument, of which all make one matrix: one product in place of n."""
-    reshape = TABLE["reshape"].call
-    shape = args[0]._d.shape
-    y = op.call(reshape(args[0], (prod(shape[:-1]), shape[-1])), *args[1:], *params)
-    return reshape(y, (*shape[:-1], y._d.shape[-1]))
+    """An op on the rows of its first argument, of which all make one matrix: one product in place of n.
+
+    Where the first two dimensions are exchanged in memory they stay so: a copy costs as much as an elementwise op. A traced
+    program is for arrays in any order.
+    """
+    reshape, x = TABLE["reshape"].call, args[0]
+    order = (1, 0, *range(2, x._d.ndim)) if is_exchanged(x._d) and running_trace() is None else None
+    x = x if order is None else TABLE["permute"].call(x, order)
+    shape = x._d.shape
+    y = op.call(reshape(x, (prod(shape[:-1]), shape[-1])), *args[1:], *params)
+    y = reshape(y, (*shape[:-1], y._d.shape[-1]))
+    return y if order is None else TABLE["permute"].call(y, order)
+
+
+def is_exchanged(a: Any) -> bool:
+    """Whether the elements of an array are in order when its first two dimensions change places."""
+    return type(a) is np.ndarray and a.ndim > 2 and not a.flags.c_contiguous and a.swapaxes(0, 1).flags.c_contiguous
 
 
 def product(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:

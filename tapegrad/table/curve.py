@@ -83,7 +83,8 @@ def _closed(name: str, two: Two, third: Third) -> None:
     op = TABLE[name]
 
     def forward(x: Any, stack: Any) -> Any:
-        return op.forward(x), _chained(*two(RAW_XP, x), stack)
+        y = op.forward(x)
+        return y, _chained(*two(RAW_XP, x, y), stack)
 
     def point(xp: Any, g: Any, ds: tuple[Any, Any], stack: Any) -> Any:
         d1, d2 = ds
