@@ -27,7 +27,7 @@ def _taps(before: Sizes, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Si
     return [((Ellipsis, *outs), (Ellipsis, *ins)) for outs, ins in pairs]
 
 
-BLOCK = 1 << 16  # elements of images worked on at a time, so that they stay in the cache
+BLOCK = 1 << 18  # elements of images worked on at a time, so that they stay in the cache
 
 
 def _blocks(shape: Sizes, dims: int) -> Iterator[Any]:
