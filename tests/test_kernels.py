@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from tapegrad.kernels import accumulate, activations, cumsum, gaussian, linalg, reduce, softmax
+from tapegrad.kernels import accumulate, activations, cumsum, gaussian, linalg, loss, reduce, softmax
 
 
 def kernel_of(name):
@@ -501,6 +501,41 @@ def test_softmax_of_infinite_rows(dtype, repeats, axis):
     np.testing.assert_array_equal(softmax.softmax(x, axis), laid_out(shares))
     np.testing.assert_array_equal(softmax.log_softmax(x, axis), laid_out(logs))
     np.testing.assert_array_equal(softmax.logsumexp(x, axis), laid_out(totals))
+
+
+ABOVE = [-200.0, -10.5, -9.0, 0.0, 5.0, 29.0, 31.0, 200.0]  # on either side of where a shift is left out
+
+
+@pytest.mark.parametrize("above", ABOVE)
+@pytest.mark.parametrize("gap", [0.0, 4.0, 9.0, 25.0])  # between one element and the rest of its row
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shares_of_wide_rows_are_exact_beside_one_that_has_nearly_all(above, gap, axis, dtype):
+    rng, eps = np.random.default_rng(0), np.finfo(dtype).eps
+    x, label = rng.normal(size=(5, 100)), rng.integers(0, 100, (5, 1))
+    np.put_along_axis(x, label, x.max(1, keepdims=True) + gap, 1)
+    absent = 1, int(label[1, 0] + 1) % 100
+    x[absent] = -INF
+    x = (x + (above - x.max())).astype(dtype)
+    wide = x.astype(np.longdouble)
+    distance = wide - np.take_along_axis(wide, label, 1)
+    rest = np.exp(distance)
+    np.put_along_axis(rest, label, 0, 1)
+    exact = distance - np.log1p(rest.sum(1, keepdims=True))
+    given, places = (x, label) if axis else (np.ascontiguousarray(x.T), label.T)
+    result = softmax.log_softmax(given, axis)
+    nll, p = loss._negative_log_probability(given, places, axis)
+    result, nll, p = (a if axis else a.T for a in (result, nll, p))
+    assert result[absent] == -INF and p[absent] == 0
+    finite = np.isfinite(exact)
+    scale = np.abs(exact).max(1, keepdims=True, where=finite, initial=0)
+    error = np.abs(np.subtract(result, exact, where=finite, out=np.zeros_like(exact)))
+    assert (error <= 2 * eps * scale).all()
+    at_label = np.take_along_axis(exact, label, 1)
+    bound = (8 + gap / 2) * eps  # the difference of two elements is rounded before its exponential is taken
+    np.testing.assert_allclose(np.take_along_axis(result, label, 1), at_label, rtol=bound)
+    np.testing.assert_allclose(nll, -at_label, rtol=bound)
+    np.testing.assert_allclose(p, np.exp(exact), rtol=40 * eps, atol=0)
 
 
 def test_softmax_of_empty_and_0d_arrays():

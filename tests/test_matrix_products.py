@@ -29,7 +29,9 @@ def test_a_product_has_the_bits_of_matmul(left, right, dtype):
         assert found.dtype == expected.dtype and found.flags.c_contiguous and found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("shapes", [((3, 4), (4, 2)), ((2, 3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((1, 3), (3, 1))])
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 2)), ((2, 3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((1, 3), (3, 1)),
+                                    ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (1, 4, 5)), ((2, 1, 3, 4), (4, 2)),
+                                    ((0, 3, 4), (4, 2)), ((2, 2, 3, 4), (2, 2, 4, 1)), ((2, 3, 1), (1, 4))])  # fmt: skip
 @pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.complex128], ids=str)
 def test_gradients_are_those_of_the_rules(shapes, dtype):
     x, y = [tg.randn(*shape, dtype=dtype, requires_grad=True) for shape in shapes]

@@ -14,7 +14,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.core import factories, reverse
-from tapegrad.core.entry import inputs_of, is_released, op_of
+from tapegrad.core.entry import inputs_of, is_released, op_of, saved_arrays
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.tape import TAPES
 
@@ -66,6 +66,21 @@ def test_a_small_gradient_beside_a_large_live_graph_visits_its_own_entries(monke
         tg.autograd.grad(z, x, retain_graph=True)
     tg.autograd.grad(z, x)
     assert visited == [2] * 21 and sweeps == []
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_a_pass_is_followed_by_a_sweep_if_it_left_out_what_was_recorded(monkeypatch, also):
+    """Of what a pass has released nothing is left that is large; what it did not visit may be dead."""
+    x, tape = tg.ones(100, 100, requires_grad=True), tg.tape()
+    sweeps, sweep = [], type(tape)._sweep
+    monkeypatch.setattr(type(tape), "_sweep", lambda self: (sweeps.append(len(self)), sweep(self)))
+    for _ in range(10):
+        if also:
+            x.exp()
+        y = (x * x).sum()
+        y.backward()
+        assert [a for e in tape.values() for a in saved_arrays(e)] == [] and tape.bytes == 0
+    assert len(sweeps) == (10 if also else 0) and len(tape) <= 20
 
 
 def test_sweeps_are_amortised(monkeypatch):
