@@ -53,9 +53,11 @@ def pointwise(x: Array, w: Array, g: Array) -> Any:
 def max_pool(x: Array, g: Array) -> Any:
     parts = [x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]
     y = np.maximum(np.maximum(parts[0], parts[1]), np.maximum(parts[2], parts[3]))
-    dx = np.empty_like(x)
+    dx, left = np.empty_like(x), np.ones(y.shape, bool)
     for part, (i, j) in zip(parts, ((0, 0), (0, 1), (1, 0), (1, 1)), strict=True):
-        np.multiply(g, part == y, out=dx[:, :, i::2, j::2])
+        won = (part == y) & left  # the first of equal elements
+        left ^= won
+        np.multiply(g, won, out=dx[:, :, i::2, j::2])
     return y, dx
 
 
@@ -134,9 +136,9 @@ def cross_entropy(x: Array, t: Array, g: Array) -> Any:
     total = e.sum(1, keepdims=True)
     loss = (np.log(total)[:, 0] - z[rows, t]).mean()
     factor = g / len(t)
-    e *= factor / total
-    e[rows, t] -= factor
-    return loss, e
+    dx = e * (factor / total)  # not in place: another backward pass would read e again
+    dx[rows, t] -= factor
+    return loss, dx
 
 
 def softmax(x: Array, g: Array) -> Any:
