@@ -1,5 +1,6 @@
 """Softmax, its logarithm and the logarithm of a sum of exponentials, along rows; they keep the promises of `chunks`."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -116,12 +117,16 @@ def terms_and_log(x: Array, top: Array, axis: int | tuple[int, ...], out: Array 
 
 def _log_softmax(x: Array, axis: int | tuple[int, ...], out: Array | None = None) -> Array:
     top = max_kept(x, axis)
-    _, _, log = terms_and_log(x, top, axis)
-    # where the shift is no larger than the logarithm, both steps in one cost no accuracy
-    wide = log.size and log.size * _WIDE <= x.size
-    if wide and largest(np.abs(top)) <= smallest(log) and smallest(log) >= _FAR_FROM_1:
-        return np.asarray(np.subtract(x, top + log, out=out))
-    result: Array = np.subtract(x, top, out=out)
+    n = x.size // max(top.size, 1)
+    if n >= _WIDE and (shift := largest(np.abs(top))) <= math.log(n):
+        _, _, log = terms_and_log(x, top, axis)
+        if smallest(log) >= max(shift, _FAR_FROM_1):  # then both steps in one cost no accuracy
+            return np.asarray(np.subtract(x, top + log, out=out))
+        result: Array = np.subtract(x, top, out=out)
+    else:
+        result = np.subtract(x, top, out=out)
+        terms = np.exp(result)
+        log = log_of_sum(terms, sum_kept(terms, axis), axis)
     result -= log
     return np.asarray(result)
 
