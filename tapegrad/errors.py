@@ -16,11 +16,11 @@ from typing import Any
 from . import dialect
 from .dialect import sentence
 
-Place = tuple[str, int]
+Location = tuple[str, int]
 
 
-def at(place: Place | None) -> str:
-    return "" if place is None or not place[1] else f" Recorded at {place[0]}:{place[1]}."
+def at(location: Location | None) -> str:
+    return "" if location is None or not location[1] else f" Recorded at {location[0]}:{location[1]}."
 
 
 def size(shape: Sequence[int]) -> str:
@@ -179,11 +179,11 @@ def not_sizes(op: str, argument: str, args: Sequence[Any]) -> TypeError:
     if not found:
         kind = type(one).__name__
         return TypeError(f"{op}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
-    place, value = found[0]
+    position, value = found[0]
     kind = type(value).__name__
-    if place:
+    if position:
         return TypeError(
-            f"{op}(): argument '{argument}' failed to unpack the object at pos {place + 1} with error "
+            f"{op}(): argument '{argument}' failed to unpack the object at pos {position + 1} with error "
             f'"type must be tuple of ints,but got {kind}"'
         )
     return TypeError(
@@ -259,8 +259,8 @@ def vmap_loop() -> str:
     )
 
 
-def vmap_shapes(name: str, first: Any, sample: int, other: Any, place: tuple[str, int] | None = None) -> RuntimeError:
-    where = "" if place is None else f" It asks for values of a sample at {place[0]}:{place[1]}."
+def vmap_shapes(name: str, first: Any, sample: int, other: Any, location: tuple[str, int] | None = None) -> RuntimeError:
+    where = "" if location is None else f" It asks for values of a sample at {location[0]}:{location[1]}."
     return RuntimeError(
         f"vmap({name}, ...): the results of the samples differ in shape, {list(first)} of sample 0 and {list(other)} of "
         f"sample {sample}: `{name}` has to return the same shape for all of them.{where} tg.where(condition, a, b) does so "
@@ -358,8 +358,8 @@ def captured_input(transform: str) -> RuntimeError:
     )
 
 
-def trace_aborted(what: str, place: tuple[str, int], line: str) -> RuntimeError:
-    file, number = place
+def trace_aborted(what: str, location: tuple[str, int], line: str) -> RuntimeError:
+    file, number = location
     return RuntimeError(f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}")
 
 
@@ -406,8 +406,8 @@ def many_traces(name: str, count: int, why: str) -> str:
     )
 
 
-def nan_made(op: str, shapes: list[Any], place: tuple[str, int]) -> FloatingPointError:
-    file, number = place
+def nan_made(op: str, shapes: list[Any], location: tuple[str, int]) -> FloatingPointError:
+    file, number = location
     operands = ", ".join([str(tuple(s)) for s in shapes])
     return FloatingPointError(f"{op} of operands of shape {operands} at {file}:{number} gives nan")
 
@@ -473,7 +473,7 @@ def unhashable_static(name: str, kind: str) -> TypeError:
     )
 
 
-def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
+def second_backward(node: str | None, location: Location | None = None, failed: bool = False) -> RuntimeError:
     text = sentence(
         "second_backward",
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -484,7 +484,7 @@ def second_backward(node: str | None, place: Place | None = None, failed: bool =
     if failed:
         text += " The first pass did not finish: an exception stopped it after this node."
     if node is not None:
-        text += f" Node {node} has been released.{at(place)}"
+        text += f" Node {node} has been released.{at(location)}"
     return RuntimeError(text)
 
 
@@ -582,11 +582,11 @@ def materialize_conflict() -> ValueError:
     )
 
 
-def anomaly_place(node: str, place: Place, code: Any) -> str:
+def anomaly_location(node: str, location: Location, code: Any) -> str:
     name = "?" if code is None else code.co_name
     return (
         f"Error detected in {node}. Traceback of forward call that caused the error:\n"
-        f'  File "{place[0]}", line {place[1]}, in {name}\n    {linecache.getline(*place).strip()}'
+        f'  File "{location[0]}", line {location[1]}, in {name}\n    {linecache.getline(*location).strip()}'
     )
 
 
@@ -599,10 +599,10 @@ ANOMALY_ON = (
 )
 
 
-def anomaly(node: str, output: int, place: Place) -> RuntimeError:
+def anomaly(node: str, output: int, location: Location) -> RuntimeError:
     return RuntimeError(
         f"Function '{node}' returned nan values in its {output}th output. The operation was recorded at "
-        f"{place[0]}:{place[1]}."
+        f"{location[0]}:{location[1]}."
     )
 
 
@@ -978,9 +978,9 @@ def not_positive_definite(name: str, batch: int | None, order: int) -> LinAlgErr
     )
 
 
-def singular_inverse(name: str, batch: int | None, place: int) -> LinAlgError:
+def singular_inverse(name: str, batch: int | None, position: int) -> LinAlgError:
     return LinAlgError(
-        f"{element(name, batch)}The diagonal element {place} is zero, the inversion could not be completed because the "
+        f"{element(name, batch)}The diagonal element {position} is zero, the inversion could not be completed because the "
         "input matrix is singular."
     )
 
@@ -989,9 +989,9 @@ def singular_solve(name: str, batch: int | None) -> LinAlgError:
     return LinAlgError(f"{element(name, batch)}The solver failed because the input matrix is singular.")
 
 
-def zero_pivot(name: str, batch: int | None, place: int) -> RuntimeError:
+def zero_pivot(name: str, batch: int | None, pivot: int) -> RuntimeError:
     return RuntimeError(
-        f"{element(name, batch)}U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If "
+        f"{element(name, batch)}U[{pivot},{pivot}] is zero and using it on lu_solve would result in a division by zero. If "
         "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
     )
 

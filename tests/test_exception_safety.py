@@ -60,7 +60,7 @@ def expected(n):
 
 
 def mode():
-    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().forward_place, state.ANOMALY.get()
+    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().forward_call_site, state.ANOMALY.get()
 
 
 @sizes

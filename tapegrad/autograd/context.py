@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
-from ..core.entry import answer_of, inputs_of, is_released, place_of, saved_of
+from ..core.entry import answer_of, call_site_of, inputs_of, is_released, saved_of
 from ..core.leaves import leaf_of
 from ..core.record import Box
 from ..core.saved import is_packed, unpacked
@@ -50,9 +50,33 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_hides", "_in",
-        "_lifted", "_live", "_made", "_out", "_places", "_plan", "_rest", "_slot", "_slot_hooks", "_start", "_tensors",
-        "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "__dict__",
+        "__weakref__",
+        "_constant",
+        "_count",
+        "_dirty",
+        "_extras",
+        "_forward_plan",
+        "_held",
+        "_hides",
+        "_in",
+        "_lifted",
+        "_live",
+        "_made",
+        "_out",
+        "_plan",
+        "_rest",
+        "_slot",
+        "_slot_hooks",
+        "_start",
+        "_tensor_outputs",
+        "_tensors",
+        "dirty_tensors",
+        "materialize_grads",
+        "needs_input_grad",
+        "non_differentiable",
+        "saved_for_forward",
+        "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -66,7 +90,7 @@ class FunctionCtx:
         self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
         self._lifted = False  # whether the entry is in a level's layer
         self._tensors: list[int] = []  # positions of the tensors among the arguments
-        self._places: list[int] = []  # positions of the tensors among the outputs
+        self._tensor_outputs: list[int] = []  # positions of the tensors among the outputs
         self._count = 0  # of outputs
         self._in: list[Meta] = []
         self._out: list[Meta] = []
@@ -199,7 +223,7 @@ class FunctionCtx:
         """Another context of the same run, without an entry."""
         other = type(self)()
         for name in (
-            "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_places", "_out", "_plan",
+            "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_tensor_outputs", "_out", "_plan",
             "_forward_plan", "_held", "_constant", "_dirty", "_made", "_rest", "_hides", "_start",
         ):  # fmt: skip
             setattr(other, name, getattr(self, name))
@@ -213,9 +237,9 @@ class FunctionCtx:
 def parts_of(slot: int, entry: Any) -> Parts:
     """Arguments and outputs of an entry as tensors on their slots; None for those it does not keep."""
     entry = unpacked(entry) if is_packed(entry) else entry
-    place = place_of(entry)
+    call_site = call_site_of(entry)
     arguments = [attach(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)]
-    outputs = [v if v is None else reattach_output(v, slot, i, place) for i, v in enumerate(answer_of(entry))]
+    outputs = [v if v is None else reattach_output(v, slot, i, call_site) for i, v in enumerate(answer_of(entry))]
     return arguments, outputs
 
 
@@ -252,7 +276,7 @@ class FunctionNode(Node):
 
     def _hooks(self) -> NodeHooks:
         hooks = super()._hooks()
-        hooks.places = self._ctx._count, self._ctx._places
+        hooks.outputs = self._ctx._count, self._ctx._tensor_outputs
         return hooks
 
     def __repr__(self) -> str:

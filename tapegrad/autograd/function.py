@@ -21,7 +21,7 @@ from ..core.hooks import Separate
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import EMPTIED, GENERAL, PACKED, TABLE, Op
 from ..core.protocols import facade
-from ..core.record import Box, TensorState, fixed, getframe, recording, user_frame, wrap
+from ..core.record import Box, TensorState, fixed, getframe, recording, user_call_site, wrap
 from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, is_recording, restore_recording
 from ..core.tape import HEAVY, next_slot
@@ -270,8 +270,8 @@ def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
             if not isinstance(t, Box):
                 raise RuntimeError(f"{name} can only accept variables, but argument {i} is of type {type(t).__name__}")
     ctx._count = len(outputs)
-    ctx._places = [i for i, y in enumerate(outputs) if isinstance(y, Box)]
-    results = [outputs[i] for i in ctx._places]
+    ctx._tensor_outputs = [i for i, y in enumerate(outputs) if isinstance(y, Box)]
+    results = [outputs[i] for i in ctx._tensor_outputs]
     for y in results:
         alias.slot_of(y)
     ctx._out = [(y._d.shape, y._d.dtype) for y in results]
@@ -316,7 +316,7 @@ def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
     ctx._dirty = {k: i for k, i in enumerate(given) if i >= 0 and among(tensors[i], ctx.dirty_tensors) >= 0}
     inside = [y if i < 0 or k in ctx._dirty else None for k, (y, i) in enumerate(zip(results, given, strict=True))]
 
-    def place(t: Any) -> Any:
+    def saved_from(t: Any) -> Any:
         if t is None:
             return None
         if (k := among(t, inside)) >= 0:
@@ -331,8 +331,8 @@ def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
     for i, t in enumerate(ctx.to_save):
         if not (t is None or isinstance(t, Box)):
             raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
-    ctx._plan = [place(t) for t in ctx.to_save]
-    ctx._forward_plan = [place(t) for t in ctx.saved_for_forward]
+    ctx._plan = [saved_from(t) for t in ctx.to_save]
+    ctx._forward_plan = [saved_from(t) for t in ctx.saved_for_forward]
     ctx.to_save = ctx.saved_for_forward = ()
 
     for name, value in list(vars(ctx).items()):
@@ -396,13 +396,13 @@ def enter(
     differentiable: list[bool],
 ) -> list[int]:  # fmt: skip
     """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
-    place = user_frame(getframe(1), tape)
+    call_site = user_call_site(getframe(1), tape)
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     saves = any([v is not None for v in answers]) or any([type(where) is tuple for where in ctx._plan])
     op = FUNCTION if saves or not ctx._forward_cls._runs_again else FREE
-    tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    tape[s] = general_entry(op.id + GENERAL, slots, call_site, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
     current_tape().hook_refs[s + 0] = weakref.ref(ctx._slot_hooks)
@@ -410,7 +410,7 @@ def enter(
     for i, wanted in enumerate(differentiable):
         new.append(next_slot() if wanted else 0)
         if wanted:
-            tape[new[-1]] = output_entry(s, place, i, ctx)
+            tape[new[-1]] = output_entry(s, call_site, i, ctx)
     nbytes = sum([v.nbytes for v in (*saved, *answers) if v is not None])
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
@@ -431,7 +431,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
     given: list[Any] = [None] * ctx._count
     unfilled = () if getattr(ctx, "_materialize_non_diff_grads", True) else ctx._constant
-    for k, (i, t, meta) in enumerate(zip(ctx._places, g, ctx._out, strict=True)):
+    for k, (i, t, meta) in enumerate(zip(ctx._tensor_outputs, g, ctx._out, strict=True)):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and k not in unfilled else t
     if (ctx._made or ctx._hides) and is_recording():
         for t in parts[0][: len(ctx._in)]:  # from which forward runs again
@@ -477,12 +477,12 @@ def with_kept(ctx: FunctionCtx, parts: Parts, given: list[Any]) -> Any:
     entries = [entry for entry, t in zip(ctx._made, made, strict=True) if t is not None]
     connected = Kept.apply(ctx, entries, *[t for t in made if t is not None], *arguments[:n])
     attributes: dict[str, Any] = {}
-    for (place, i), t in zip(entries, connected, strict=True):
-        if isinstance(place, bool):
-            arguments[position(place, i)] = t
+    for (made_as, i), t in zip(entries, connected, strict=True):
+        if isinstance(made_as, bool):
+            arguments[position(made_as, i)] = t
         else:
-            leaves, spec = tree.flatten(attributes.get(place, getattr(ctx, place)))
-            attributes[place] = tree.unflatten(spec, [*leaves[:i], t, *leaves[i + 1 :]])
+            leaves, spec = tree.flatten(attributes.get(made_as, getattr(ctx, made_as)))
+            attributes[made_as] = tree.unflatten(spec, [*leaves[:i], t, *leaves[i + 1 :]])
     before = {name: vars(ctx)[name] for name in attributes if name in vars(ctx)}
     vars(ctx).update(attributes)
     try:
@@ -553,20 +553,20 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
             f"Function's jvp returned an invalid number of forward gradients (expected {ctx._count} but got {len(results)})"
         )
     for k, i in ctx._dirty.items():
-        t = results[ctx._places[k]]
+        t = results[ctx._tensor_outputs[k]]
         if t is not given[ctx._tensors[i]] or (t is not None and version(t) == before[k]):
             raise RuntimeError(
                 f"An inplace custom Function is not modifying the forward mode gradients inplace. {type(ctx).__name__}'s "
                 "forward writes into an input, so the jvp function must modify the corresponding gradient inplace and "
                 "return it."
             )
-    for k, i in enumerate(ctx._places):
+    for k, i in enumerate(ctx._tensor_outputs):
         if results[i] is not None and (k in ctx._constant or not is_inexact(ctx._out[k][1])):
             raise RuntimeError(
                 f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
                 "differentiable Tensor. You should return None at that position instead."
             )
-    results = [results[k] for k in ctx._places]
+    results = [results[k] for k in ctx._tensor_outputs]
     for i, (t, meta) in enumerate(zip(results, ctx._out, strict=True)):
         if t is not None and not isinstance(t, Box):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
@@ -605,14 +605,14 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
             "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
             f"with the output. Got a {got}"
         )
-    call.result, places = result
+    call.result, out_dims = result
     outputs = call.result if type(call.result) is tuple else (call.result,)
-    several = isinstance(places, tuple | list)
-    out_dims = places if several else (places,) * len(outputs)
-    if several and (type(places) is not type(call.result) or len(out_dims) != len(outputs)):
+    several = isinstance(out_dims, tuple | list)
+    out_dims = out_dims if several else (out_dims,) * len(outputs)
+    if several and (type(out_dims) is not type(call.result) or len(out_dims) != len(outputs)):
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-            f"out_dims={places} of {call.cls.__name__} to have the structure of the output: one dim, or a tuple of them "
+            f"out_dims={out_dims} of {call.cls.__name__} to have the structure of the output: one dim, or a tuple of them "
             f"for a tuple of {len(outputs)}."
         )
     pairs: list[tuple[Any, Any]] = [(y, dim) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)]
@@ -916,23 +916,24 @@ class Vmapped(Function):
         return outs
 
     @staticmethod
-    def parts(ctx: Any, place: Callable[[Any, Any], Any]) -> tuple[FunctionCtx, list[Any], list[Any]]:
-        """The inner context, its arguments and its outputs; place(tensor, whether it is batched) gives them."""
+    def parts(ctx: Any, operand: Callable[[Any, Any], Any]) -> tuple[FunctionCtx, list[Any], list[Any]]:
+        """The inner context, its arguments and its outputs; operand(tensor, whether it is batched) gives them."""
         n, k = len(ctx.flags), len(ctx.saved_tensors) - len(ctx.extras)
         saved = ctx.saved_tensors
         inner = ctx.inner._twin()
-        inner._extras = [place(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
+        inner._extras = [operand(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
         for name, value in ctx.attributes.items():
-            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Unwrapped else v, value))
-        return inner, [place(t, f) for t, f in zip(saved[:n], ctx.flags, strict=True)], [place(t, True) for t in saved[n:k]]
+            setattr(inner, name, mapped(lambda v: operand(*v) if type(v) is Unwrapped else v, value))
+        arguments = [operand(t, flag) for t, flag in zip(saved[:n], ctx.flags, strict=True)]
+        return inner, arguments, [operand(t, True) for t in saved[n:k]]
 
     @staticmethod
     def derive(ctx: Any, given: Sequence[Any], flags: Sequence[bool], use: Callable[..., list[Any]]) -> list[Any]:
         """use(inner context, arguments, outputs, given) on batched tensors, or one by one; the batch is in front."""
 
-        def row(place: Callable[[Any, Any], Any]) -> list[Any]:
-            placed = [t if t is None else place(t, flag) for t, flag in zip(given, flags, strict=True)]
-            return use(*Vmapped.parts(ctx, place), placed)
+        def row(operand: Callable[[Any, Any], Any]) -> list[Any]:
+            placed = [t if t is None else operand(t, flag) for t, flag in zip(given, flags, strict=True)]
+            return use(*Vmapped.parts(ctx, operand), placed)
 
         try:
             with Own(ctx.n) as level:
@@ -1009,14 +1010,14 @@ def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
     """Outputs on slots whose derivative is an error."""
     full = list(outputs) if type(outputs) is tuple else [outputs]
     ctx = Refusal._context_cls()
-    ctx._places = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
+    ctx._tensor_outputs = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
     ctx._in = [((), None)] * len(sources)
     ctx._count = len(full)
-    boxes = [relabelled(full[i], 0) for i in ctx._places]
+    boxes = [relabelled(full[i], 0) for i in ctx._tensor_outputs]
     ctx._out = [(t._d.shape, t._d.dtype) for t in boxes]
     nothing = (None,) * len(sources)
     slots = enter(ctx, tape, sources, nothing, (None,) * len(boxes), [True] * len(boxes))
-    for i, t, slot in zip(ctx._places, boxes, slots, strict=True):
+    for i, t, slot in zip(ctx._tensor_outputs, boxes, slots, strict=True):
         t._s = slot
         full[i] = t
     return tuple(full) if type(outputs) is tuple else full[0]

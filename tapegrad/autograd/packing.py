@@ -20,8 +20,8 @@ class Packing:
     limit = float("inf")
 
     @property
-    def forward_place(self) -> Any:
-        return current_tape().forward_place
+    def forward_call_site(self) -> Any:
+        return current_tape().forward_call_site
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)

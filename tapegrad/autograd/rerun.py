@@ -125,9 +125,9 @@ def held_by(value: Any) -> list[Any]:
 def made_tensors(ctx: FunctionCtx, entries: Sequence[tuple[Any, int]], saved: Callable[[bool, int], Any]) -> list[Any]:
     """The noted tensors, None where the context no longer has one; saved(for backward, number) gives the saved ones."""
     found = []
-    for place, i in entries:
-        leaves = [] if isinstance(place, bool) else tree.flatten(getattr(ctx, place, None))[0]
-        t = saved(place, i) if isinstance(place, bool) else leaves[i] if i < len(leaves) else None
+    for made_as, i in entries:
+        leaves = [] if isinstance(made_as, bool) else tree.flatten(getattr(ctx, made_as, None))[0]
+        t = saved(made_as, i) if isinstance(made_as, bool) else leaves[i] if i < len(leaves) else None
         found.append(t if isinstance(t, Box) else None)
     return found
 

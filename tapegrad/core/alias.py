@@ -29,7 +29,7 @@ from . import record
 from .box import is_sole_owner as is_sole_owner
 from .op import TABLE, Op
 from .protocols import arrays, levels
-from .record import Box, TensorState, getframe, known, new, on_arrays, recording, running_trace, user_frame, wrap
+from .record import Box, TensorState, getframe, known, new, on_arrays, recording, running_trace, user_call_site, wrap
 from .refcount import REFS_LAST_ALIAS, getrefcount, is_more_referenced
 from .slot_hooks import retain
 from .state import current_tape, is_recording
@@ -241,7 +241,7 @@ def alias_of(t: Any) -> Alias:
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     """Record a view op on a slot, whatever the mode; returns the new slot."""
     tape = current_tape()
-    code, at = user_frame(getframe(2), tape)
+    code, at = user_call_site(getframe(2), tape)
     s = next_slot()
     tape[s] = (op.id, slot, 0, code, at, None, None, None, y.dtype, x.shape, None, params, y.shape)
     if s > tape.limit:

@@ -68,10 +68,10 @@ def is_sole_owner(t: Any) -> bool:
     return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
 
 
-def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
+def user_call_site(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    if tape.forward_place is not None:
-        return tape.forward_place  # type: ignore[no-any-return]
+    if tape.forward_call_site is not None:
+        return tape.forward_call_site  # type: ignore[no-any-return]
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)

@@ -39,24 +39,24 @@ FIRST, SECOND = 1, 2  # slots of the arguments: two ints (plain; SECOND is 0 in 
 
 
 def general_entry(
-    number: int, slots: tuple[int, ...], place: tuple[Any, int], saved: tuple[Any, ...], answer: Any, dtype: Any,
+    number: int, slots: tuple[int, ...], call_site: tuple[Any, int], saved: tuple[Any, ...], answer: Any, dtype: Any,
     shapes: tuple[Any, ...], params: tuple[Any, ...], results: Any,
 ) -> Entry:  # fmt: skip
     """`results`: the result's shape, or a tuple of (shape, dtype) of several."""
-    return (number, slots, *place, saved, answer, dtype, shapes, params, results)
+    return (number, slots, *call_site, saved, answer, dtype, shapes, params, results)
 
 
 def unsaved_entry(
-    number: int, slots: tuple[int, int], place: tuple[Any, int], dtype: Any, shapes: tuple[Any, Any],
+    number: int, slots: tuple[int, int], call_site: tuple[Any, int], dtype: Any, shapes: tuple[Any, Any],
     params: tuple[Any, ...], shape: tuple[int, ...],
 ) -> Entry:  # fmt: skip
     """A plain entry whose rules read no value."""
-    return (number, *slots, *place, None, None, None, dtype, *shapes, params, shape)
+    return (number, *slots, *call_site, None, None, None, dtype, *shapes, params, shape)
 
 
-def output_entry(slot: int, place: tuple[Any, int], index: int, *context: Any) -> Entry:
+def output_entry(slot: int, call_site: tuple[Any, int], index: int, *context: Any) -> Entry:
     """Output `index` of the multi-output entry under a slot."""
-    return (OUTPUT, slot, 0, *place, index, *context)
+    return (OUTPUT, slot, 0, *call_site, index, *context)
 
 
 def is_released(entry: Entry) -> bool:
@@ -153,7 +153,7 @@ def saved_arrays(entry: Entry) -> Iterator[Any]:
         yield from [w for w in (v if type(v) is tuple else (v,)) if hasattr(w, "nbytes")]
 
 
-def place_of(entry: Entry) -> tuple[Any, int]:
+def call_site_of(entry: Entry) -> tuple[Any, int]:
     """The code object and instruction offset of the call that recorded the entry."""
     if type(entry[1]) is tuple or entry[0] <= RELEASED:
         return entry[2], entry[3]

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import errors
 from ..dtypes import HALF
-from .box import MARK, Box, getframe, new, recording, user_frame
+from .box import MARK, Box, getframe, new, recording, user_call_site
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
 from .record import (
@@ -68,15 +68,15 @@ def unary(op: Op) -> Callable[..., Any]:
         if sa:
             tape = recording()
             if tape is not None:
-                place = tape.forward_place
-                if place is not None:
-                    code, at = place
+                call_site = tape.forward_call_site
+                if call_site is not None:
+                    code, at = call_site
                 else:
                     f = getframe(1)
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                        code, at = user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
                 if r.nbytes >= HEAVY:
@@ -144,15 +144,15 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         if differentiable and (sa or sb):
             tape = recording()
             if tape is not None:
-                place = tape.forward_place
-                if place is not None:
-                    code, at = place
+                call_site = tape.forward_call_site
+                if call_site is not None:
+                    code, at = call_site
                 else:
                     f = getframe(1)
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                        code, at = user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, sb, code, at,
@@ -211,15 +211,15 @@ def three_arrays(op: Op) -> Callable[..., Any]:
         res._st = None
         slots = (a._s, b._s, c._s)
         if differentiable and slots != UNTRACKED and (tape := recording()) is not None:
-            place = tape.forward_place
-            if place is not None:
-                code, at = place
+            call_site = tape.forward_call_site
+            if call_site is not None:
+                code, at = call_site
             else:
                 f = getframe(1)
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_frame(f, tape)
+                    code, at = user_call_site(f, tape)
             (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
             saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
             shapes = (x.shape, y.shape, z.shape)
@@ -277,7 +277,7 @@ def many_arrays(op: Op) -> Callable[..., Any]:
             return record_output(op, None, xs, arrays, slots, r, params, tape, None)
         res = box(as_array(r), 0)
         r = res._d
-        code, at = user_frame(getframe(1), tape)
+        code, at = user_call_site(getframe(1), tape)
         res._s = s = next_slot()
         shapes = tuple([getattr(x, "shape", ()) for x in arrays])
         tape[s] = (number, slots, code, at, (None,) * len(slots), None, r.dtype, shapes, params, r.shape)

@@ -10,7 +10,7 @@ from .alias import Alias, apply, count_copy, has_level, is_sole_owner, link, syn
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels
-from .record import TensorState, functional, getframe, known, running_trace, user_frame
+from .record import TensorState, functional, getframe, known, running_trace, user_call_site
 from .slot_hooks import retain
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import next_slot
@@ -80,10 +80,10 @@ def overwrite_part(t: Any, slot: int) -> None:
     a, hist = t._st, t._st.hist
     base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
     tape = current_tape()
-    place = user_frame(getframe(1), tape)
+    call_site = user_call_site(getframe(1), tape)
     s = next_slot()
     params, shapes = (tuple([(op.name, p) for op, p in a.hchain]),), (base.shape, t._d.shape)
-    tape[s] = unsaved_entry(TABLE["overwrite"].id, (hist.slot, slot), place, base.dtype, shapes, params, base.shape)
+    tape[s] = unsaved_entry(TABLE["overwrite"].id, (hist.slot, slot), call_site, base.dtype, shapes, params, base.shape)
     hist.slot = s
     hist.ver += 1
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import errors
 from ..dtypes import HALF
-from .box import MARK, Box, getframe, new, recording, user_frame
+from .box import MARK, Box, getframe, new, recording, user_call_site
 from .op import Op
 from .record import again, private_ones, record_out, silent, slow, unless_foreign
 from .tape import HEAVY, next_slot
@@ -75,15 +75,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
             if sa or sb:
                 tape = recording()
                 if tape is not None:
-                    place = tape.forward_place
-                    if place is not None:
-                        code, at = place
+                    call_site = tape.forward_call_site
+                    if call_site is not None:
+                        code, at = call_site
                     else:
                         f = getframe(1)
                         code = f.f_code
                         at = f.f_lasti
                         if MARK in f.f_globals:
-                            code, at = user_frame(f, tape)
+                            code, at = user_call_site(f, tape)
                     res._s = s = next_slot()
                     xs = x.shape
                     ys = y.shape
@@ -127,15 +127,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
             if sa:
                 tape = recording()
                 if tape is not None:
-                    place = tape.forward_place
-                    if place is not None:
-                        code, at = place
+                    call_site = tape.forward_call_site
+                    if call_site is not None:
+                        code, at = call_site
                     else:
                         f = getframe(1)
                         code = f.f_code
                         at = f.f_lasti
                         if MARK in f.f_globals:
-                            code, at = user_frame(f, tape)
+                            code, at = user_call_site(f, tape)
                     res._s = s = next_slot()
                     tape[s] = (
                         number, sa, 0, code, at,
@@ -176,15 +176,15 @@ def binary(op: Op, is_operator: bool) -> tuple[Callable[..., Any], Callable[...,
         if sb:
             tape = recording()
             if tape is not None:
-                place = tape.forward_place
-                if place is not None:
-                    code, at = place
+                call_site = tape.forward_call_site
+                if call_site is not None:
+                    code, at = call_site
                 else:
                     f = getframe(1)
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                        code, at = user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, 0, sb, code, at,
@@ -233,15 +233,15 @@ def one_array(op: Op) -> Callable[..., Any]:
         if sa and differentiable:
             tape = recording()
             if tape is not None:
-                place = tape.forward_place
-                if place is not None:
-                    code, at = place
+                call_site = tape.forward_call_site
+                if call_site is not None:
+                    code, at = call_site
                 else:
                     f = getframe(1)
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_frame(f, tape)
+                        code, at = user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,

@@ -22,7 +22,7 @@ from .box import peek_data as peek_data
 from .box import poke_data as poke_data
 from .box import recording as recording
 from .box import running_trace as running_trace
-from .box import user_frame as user_frame
+from .box import user_call_site as user_call_site
 from .entry import general_entry, output_entry
 from .op import GENERAL, GENERAL_HALF, Op
 from .protocols import arrays as backend
@@ -158,7 +158,7 @@ def record_output(
     res = box(as_array(r), 0)
     if tape is not None:
         kept, keep_ans = saved(op, tensors, arrays, slots)
-        code, at = user_frame(getframe(2), tape)
+        code, at = user_call_site(getframe(2), tape)
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
@@ -281,19 +281,19 @@ def record_outputs(
     if tape is None:
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)
-    place = user_frame(getframe(2), tape)
+    call_site = user_call_site(getframe(2), tape)
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
     metas = tuple([(t._d.shape, t._d.dtype) for t in out])
     number, dtype = (op.id + GENERAL, metas[0][1]) if half is None else (op.id + GENERAL_HALF, half)
     answers = tuple([t._d if i in op.saved_outputs else None for i, t in enumerate(out)]) if keep_ans else None
-    tape[s] = general_entry(number, slots, place, arguments, answers, dtype, shapes, params, metas)
+    tape[s] = general_entry(number, slots, call_site, arguments, answers, dtype, shapes, params, metas)
     nbytes = 0
     for i, t in enumerate(out):
         nbytes += t._d.nbytes
         if i < op.differentiable and is_inexact(t._d.dtype):
             t._s = j = next_slot()
-            tape[j] = output_entry(s, place, i)
+            tape[j] = output_entry(s, call_site, i)
             if slot_hooks is not None:
                 t._st = TensorState(slot_hooks)
     count(tape, s, nbytes)

@@ -19,7 +19,7 @@ from typing import Any
 from .. import errors
 from . import record as recorder
 from . import vjp
-from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, op_of, place_of, stub
+from .entry import FIRST, NUMBER, SECOND, call_site_of, failed, grad_fn_name, inputs_of, is_operation, op_of, stub
 from .hooks import MULTI, Task, run_hooks_alone, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_leaf_hooks, run_slot_hooks
 from .level import LEVEL, layer_of
@@ -136,7 +136,7 @@ class BackwardPass:
                 result = self.visit(guarded)
         finally:
             arrays.unsilence(warnings)
-            self.tape.forward_place = None
+            self.tape.forward_call_site = None
             if switch:
                 restore_recording(previous)
         if self.special:
@@ -177,7 +177,7 @@ class BackwardPass:
             e = found[s]
             number = e[NUMBER]
             if record:
-                tape.forward_place = place_of(e)
+                tape.forward_call_site = call_site_of(e)
             try:
                 backward = table[number]
             except KeyError:
@@ -262,7 +262,7 @@ class BackwardPass:
                         got[s] = g
                         mutable_slots.discard(s)
                     if replay.record:
-                        tape.forward_place = place_of(e)
+                        tape.forward_call_site = call_site_of(e)
                     backward = replay.table.get(number) or replay.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, mutable_slots, anomaly and check_nan and check_anomaly)
                     if number == TABLE["link"].id:
@@ -289,7 +289,7 @@ class BackwardPass:
             finals = self.finals(cot, got)
         except BaseException:
             if anomaly and e is not None and is_operation(e):
-                warn(errors.anomaly_place(grad_fn_name(e), line_of(e), place_of(e)[0]))
+                warn(errors.anomaly_location(grad_fn_name(e), line_of(e), call_site_of(e)[0]))
             for s, left in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is left:

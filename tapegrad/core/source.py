@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .entry import Entry, place_of
+from .entry import Entry, call_site_of
 
 
 def line_of(entry: Entry) -> tuple[str, int]:
     """File and line of the user's call that recorded the entry."""
-    return line_at(*place_of(entry))
+    return line_at(*call_site_of(entry))
 
 
 def line_at(code: Any, instruction: int) -> tuple[str, int]:

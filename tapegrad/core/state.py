@@ -19,7 +19,7 @@ class _FirstUse:
     """Stands where a thread has no tape yet; the first entry stored makes one."""
 
     limit = float("inf")
-    forward_place = None
+    forward_call_site = None
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)

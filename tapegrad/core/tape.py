@@ -33,8 +33,8 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__", "bytes", "bytes_limit", "consumed", "forward_place", "hook_refs", "late_hooks", "limit", "special",
-        "survivors", "thread",
+        "__weakref__", "bytes", "bytes_limit", "consumed", "forward_call_site", "hook_refs", "late_hooks", "limit",
+        "special", "survivors", "thread",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Tape(dict[int, Entry]):
         self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them
         self.special = 0  # the newest slot of a link, or of an entry whose saved arrays are packed
-        self.forward_place: tuple[Any, int] | None = None  # while a derivative is recorded: the place of its forward op
+        self.forward_call_site: tuple[Any, int] | None = None  # while a derivative is recorded: that of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
 

@@ -227,7 +227,7 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
 def backward_plain(replay: ReplayKind, op: Op) -> Backward:
     """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
     record = replay.record
-    place = lift if replay.lifted else attach
+    as_operand = lift if replay.lifted else attach
     accumulate = add_recorded if record else add
     terms = [term(replay, op, i) for i in range(op.arity)]
     two = op.arity == 2
@@ -238,7 +238,7 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
         params = e[11] if len(e) > 11 else ()
         ys = xs if ys is None else ys  # of elementwise ops that need no broadcasting
         if record:
-            x, y, ans = place(x, sa), place(y, sb), place(ans, s)
+            x, y, ans = as_operand(x, sa), as_operand(y, sb), as_operand(ans, s)
         if shapes_read:
             x = Like(xs, dt) if x is None else x
             y = Like(ys, dt) if y is None and two else y
@@ -265,7 +265,7 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
 def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
     """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
     record = replay.record
-    place = lift if replay.lifted else attach
+    as_operand = lift if replay.lifted else attach
     cast = replay.xp.cast
     accumulate = add_recorded if record else add
     variadic, zero_filled = op.arity < 0, op.zero_filled
@@ -282,14 +282,14 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
         if op.outputs > 1:
             g = [g[i] if i in g else zeros(sh, d, g) if zero_filled else None for i, (sh, d) in enumerate(metas)]
         if record:
-            saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
+            saved = [as_operand(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
                 ans = ans and [
                     None if v is None else lift(v, 0) if replay.lifted else reattach_output(v, s, i, (code, at))
                     for i, v in enumerate(ans)
                 ]
             else:
-                ans = place(ans, s)
+                ans = as_operand(ans, s)
         if half:
             saved = [widened(cast, v) for v in saved]
             g = [widened(cast, v) for v in g] if op.outputs > 1 else widened(cast, g)
@@ -327,12 +327,12 @@ def widened(cast: Callable[..., Any], value: Any) -> Any:
     return cast(value, arrays.float32) if getattr(raw, "dtype", None) in HALF else value
 
 
-def reattach_output(value: Any, slot: int, index: int, place: tuple[Any, int]) -> Any:
+def reattach_output(value: Any, slot: int, index: int, call_site: tuple[Any, int]) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
     if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
         return lift(value, 0)
     j = next_slot()
-    current_tape()[j] = output_entry(slot, place, index)
+    current_tape()[j] = output_entry(slot, call_site, index)
     return attach(value, j)
 
 

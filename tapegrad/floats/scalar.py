@@ -15,7 +15,7 @@ from ..core import vjp as rules
 from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, SCALAR, TABLE, Op
-from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
+from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_call_site, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE, restore_recording, set_recording
 from ..core.tape import next_slot
@@ -45,7 +45,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
             tape = recording()
             if tape is not None:
                 f = getframe(depth)
-                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_frame(f, tape)
+                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, v if reads else None, None, r if keep_ans else None,
@@ -90,7 +90,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
             tape = recording()
             if tape is not None:
                 f = getframe(depth)
-                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_frame(f, tape)
+                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_call_site(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, sb, code, at, x, y, r, record.FLOATS[1], (), None, (), ())
                 if s > tape.limit:

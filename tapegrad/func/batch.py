@@ -87,15 +87,15 @@ def vmap(
                     loop.restart()
                 part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
                 parts.append(run_batch(call, spec, batched, randomness, part, min(step, n - i), out_dims, name))
-        outs, out_spec, places = parts[0]
+        outs, out_spec, result_dims = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
-            outs = [chunks_joined(c, d, name, step) for c, d in zip(columns, places, strict=True)]
+            outs = [chunks_joined(c, d, name, step) for c, d in zip(columns, result_dims, strict=True)]
         cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
         given = {(id(x), d): leaf for x, d, leaf in zip(fronts, dims, leaves, strict=True) if isinstance(leaf, Box)}
         outs = [
             given[id(y), d] if (id(y), d) in given else converted(y if d is None else moved(y, 0, d), cls)
-            for y, d in zip(outs, places, strict=True)
+            for y, d in zip(outs, result_dims, strict=True)
         ]
         return tree.unflatten(out_spec, outs)
 
@@ -115,7 +115,7 @@ def mapped_dims(name: str, in_dims: Any, args: Any, leaves: list[Any], spec: tre
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
             "function with no inputs. The latter is unsupported."
         )
-    dims = spread(in_dims, args)
+    dims = broadcast_dims(in_dims, args)
     if dims is None:
         raise ValueError(
             f"{api}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -155,16 +155,16 @@ def run_batch(
             if level.asked_at is not None:  # func caught the signal
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
-            places = spread_out(out_dims, result, out_spec, name)
+            result_dims = output_dims(out_dims, result, out_spec, name)
             del result
-            origins = [None if d is None else origin(y, lifted, batched) for y, d in zip(outs, places, strict=True)]
-            outs = [stacked(level, y, d, name) for y, d in zip(outs, places, strict=True)]
+            origins = [None if d is None else origin(y, lifted, batched) for y, d in zip(outs, result_dims, strict=True)]
+            outs = [stacked(level, y, d, name) for y, d in zip(outs, result_dims, strict=True)]
             writes = level.writes(leaves, lifted)
             del lifted
             level.check_written()
         write_back(writes)
         outs = [y if o is None else on_memory_of(leaves[o[0]], o[1], n, y) for y, o in zip(outs, origins, strict=True)]
-        return outs, out_spec, places
+        return outs, out_spec, result_dims
     except NeedLoop as signal:
         if signal.level is not level:
             raise
@@ -177,8 +177,8 @@ def run_batch(
         raise errors.no_sample()
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
-        columns, out_spec, places = run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
-        return [joined(c, d, name, level.asked_at) for c, d in zip(columns, places, strict=True)], out_spec, places
+        columns, out_spec, result_dims = run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
+        return [joined(c, d, name, level.asked_at) for c, d in zip(columns, result_dims, strict=True)], out_spec, result_dims
 
 
 def origin(y: Any, lifted: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
@@ -214,9 +214,9 @@ def has_history(t: Any) -> bool:
     return bool(t._s)
 
 
-def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:
+def stacked(level: Batch, y: Any, dim: int | None, name: str) -> Any:
     """An output with the batch dimension first; unchanged if its out_dim is None."""
-    if place is not None:
+    if dim is not None:
         return level.physical(checked_output(y, name))
     primal, batched = level.unwrap(y)
     if batched:
@@ -248,14 +248,14 @@ def run_loop(
         loop.restart()
         result = func(*tree.unflatten(spec, [x[i] if b else x for x, b in zip(leaves, batched, strict=True)]))
         outs, out_spec = tree.flatten(result)
-        places = spread_out(out_dims, result, out_spec, name)
-        rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
-    return list(zip(*rows, strict=True)), out_spec, places
+        result_dims = output_dims(out_dims, result, out_spec, name)
+        rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, result_dims, strict=True)])
+    return list(zip(*rows, strict=True)), out_spec, result_dims
 
 
-def joined(column: Sequence[Any], place: int | None, name: str, asked_at: tuple[str, int]) -> Any:
+def joined(column: Sequence[Any], dim: int | None, name: str, asked_at: tuple[str, int]) -> Any:
     """An output, batch dimension first unless its out_dim is None, from those of the samples."""
-    if place is None:
+    if dim is None:
         return common(column, name)
     for i, y in enumerate(column):
         if y._d.shape != column[0]._d.shape:
@@ -263,9 +263,9 @@ def joined(column: Sequence[Any], place: int | None, name: str, asked_at: tuple[
     return stack(list(column))
 
 
-def chunks_joined(column: Sequence[Any], place: int | None, name: str, step: int) -> Any:
+def chunks_joined(column: Sequence[Any], dim: int | None, name: str, step: int) -> Any:
     """An output, batch dimension first unless its out_dim is None, from those of the chunks, of `step` samples each."""
-    if place is None:
+    if dim is None:
         return column[0]
     for i, y in enumerate(column):
         if y._d.shape[1:] != column[0]._d.shape[1:]:
@@ -311,11 +311,11 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
     return d % rank
 
 
-def spread(dims: Any, structure: Any) -> list[Any] | None:
+def broadcast_dims(dims: Any, structure: Any) -> list[Any] | None:
     """One entry per leaf, from dims given as one int or nested like a prefix of the structure; None if they do not match."""
     children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
     if children is not None and type(dims) is type(structure) and type(dims) in tree.REGISTERED:
-        return spread(list(tree.REGISTERED[type(dims)][0](dims)[0]), children[1])
+        return broadcast_dims(list(tree.REGISTERED[type(dims)][0](dims)[0]), children[1])
     if not isinstance(dims, tuple | list | dict):
         return [dims] * len(tree.flatten(structure)[0])
     if children is None or len(dims) != len(children[1]):
@@ -327,7 +327,7 @@ def spread(dims: Any, structure: Any) -> list[Any] | None:
     given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
     result: list[Any] = []
     for part, child in zip(given, children[1], strict=True):
-        found = spread(part, child)
+        found = broadcast_dims(part, child)
         if found is None:
             return None
         result += found
@@ -351,13 +351,13 @@ def holds_none(dims: Any, structure: Any) -> bool:
     return any([holds_none(part, child) for part, child in zip(given, children[1], strict=True)])
 
 
-def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
+def output_dims(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
     """The batch dimension of each leaf of the outputs."""
-    places = spread(out_dims[0] if alone(out_dims, result) else out_dims, result)
-    if places is not None:
+    result_dims = broadcast_dims(out_dims[0] if alone(out_dims, result) else out_dims, result)
+    if result_dims is not None:
         if holds_none(out_dims, result):
             checked_output(None, name)
-        return places
+        return result_dims
     raise ValueError(
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
         f"out_dims has structure {tree.flatten(out_dims)[1]} but outputs has structure {spec}."

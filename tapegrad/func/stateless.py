@@ -106,7 +106,7 @@ def check_names(values: dict[str, Any], named: dict[str, Any], module: Any) -> N
 @contextmanager
 def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
     """The module with other tensors for its own; what it reassigns goes into `given`."""
-    places = [(*place(module, name, value), name, value) for name, value in values.items()]
+    places = [(*find_place(module, name, value), name, value) for name, value in values.items()]
     try:
         for members, attribute, _, _, value in places:
             members[attribute] = value
@@ -125,7 +125,7 @@ def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
 ABSENT = object()
 
 
-def place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str, Any]:
+def find_place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str, Any]:
     """Where a module keeps the tensor of a name: a dict, the key in it, and what it holds now."""
     path, _, attribute = name.rpartition(".")
     if not attribute:

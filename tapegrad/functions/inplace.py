@@ -14,7 +14,7 @@ from ..core.alias import Alias, count_copy, has_level, slot_from_base, slot_of, 
 from ..core.entry import unsaved_entry
 from ..core.op import Op
 from ..core.protocols import arrays, levels
-from ..core.record import Box, functional, getframe, user_frame, wrap
+from ..core.record import Box, functional, getframe, user_call_site, wrap
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF
@@ -170,9 +170,9 @@ def write_index(t: Any, index: Any, value: Any, op: Op) -> Any:
     if not recorded:
         return t
     tape = current_tape()
-    place = user_frame(getframe(1), tape)
+    call_site = user_call_site(getframe(1), tape)
     slot, s = slot_to_write(t), next_slot()
-    tape[s] = unsaved_entry(op.id, (slot, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
+    tape[s] = unsaved_entry(op.id, (slot, value_slot), call_site, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
     writes.write_history(t, s, None if value._st is None else value._st.slot_hooks)
     if s > tape.limit:
         tape.due(s)

@@ -48,7 +48,7 @@ class Blocks:
             else:
                 spans.append((low, high))
 
-    def place(self, array: Any) -> tuple[int, int, int, Any]:
+    def span_of(self, array: Any) -> tuple[int, int, int, Any]:
         """(key, size of the storage in elements, offset in elements, the array as stored)."""
         low, high = interval(array)
         for start, end in self.spans.get(array.dtype, ()):

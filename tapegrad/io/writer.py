@@ -100,7 +100,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
     def plain_form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
         array = leaving(t, "saving")
         self.arrays.append(array)
-        key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
+        key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.span_of(array)
         strides = tuple([s // array.itemsize for s in array.strides]) if array.size else tuple(t.stride())
         tracked = t.requires_grad and not isinstance(t, Parameter)
         if t.dtype._name not in STORAGE_OF:

@@ -114,7 +114,7 @@ class Group:
         ctx.set_materialize_grads(False)
         ctx.needs_input_grad = (True,) * len(inputs)
         ctx._tensors, ctx._in = list(range(len(inputs))), [metas[n] for n in numbers]
-        ctx._count, ctx._places = len(new), list(range(len(new)))
+        ctx._count, ctx._tensor_outputs = len(new), list(range(len(new)))
         ctx._out = [metas[o.number] for o in self.outputs]
         ctx._plan = [(i, 0) for i in ctx._tensors]
         tape = current_tape()

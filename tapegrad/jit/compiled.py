@@ -273,13 +273,13 @@ class Compiled(Generic[P, R]):
                     alias.sync_only(leaf)
                 array = peek_data(leaf)
                 on_device = pending.is_on_device(leaf)
-                place = array.sharding if on_device else layout_of(array)
-                part = array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), place
+                layout = array.sharding if on_device else layout_of(array)
+                part = array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), layout
                 parts.append(part if cls is TENSOR or cls is PENDING else (*part, getattr(cls, "_pending_of", cls)))
                 tensors.append(leaf)
             elif issubclass(cls, record.ndarray):
-                shape, dtype, place = leaf.shape, leaf.dtype, layout_of(leaf)
-                parts.append((shape, dtype) if cls is record.ndarray and not place else (shape, dtype, 0, place, cls))
+                shape, dtype, layout = leaf.shape, leaf.dtype, layout_of(leaf)
+                parts.append((shape, dtype) if cls is record.ndarray and not layout else (shape, dtype, 0, layout, cls))
                 tensors.append(leaf)
             elif id(leaf) in written:
                 parts.append((type(leaf), WRITTEN))
@@ -445,8 +445,8 @@ class Compiled(Generic[P, R]):
     def _part(self, function: Any) -> Any:
         return Compiled(function, donate=self.donate, debug_nans=self.debug_nans, check=self.interval)
 
-    def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
-        error = errors.trace_aborted(what, place, linecache.getline(*place).strip())
+    def _fall_back(self, specialization: Specialization, what: str, location: tuple[str, int]) -> None:
+        error = errors.trace_aborted(what, location, linecache.getline(*location).strip())
         if self.fullgraph:  # the function has caught it
             raise error
         specialization.eager = what

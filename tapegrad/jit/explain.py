@@ -51,7 +51,7 @@ def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
         return str(v)
 
     for i in program.code:
-        file, line = line_at(*i.place)
+        file, line = line_at(*i.call_site)
         results = ", ".join(f"v{n}" for n in i.results)
         types = ", ".join(f"{program.metas[n][1]}{list(program.metas[n][0])}" for n in i.results)
         operands = ", ".join(text(v) for v in (*i.operands, *i.params))

@@ -32,5 +32,5 @@ def checked(instruction: Instruction, operands: list[Any], params: tuple[Any, ..
     got = forward_of(op, operands, params, half_of(operands) if op.wide else None)
     results = got if op.outputs > 1 else [got]
     if any(map(has_nan, results)) and not any(map(has_nan, operands)):
-        raise errors.nan_made(op.name, [np.shape(v) for v in operands], line_at(*instruction.place))
+        raise errors.nan_made(op.name, [np.shape(v) for v in operands], line_at(*instruction.call_site))
     return got

@@ -52,7 +52,7 @@ class Flow:
 
     def __init__(self, frame: Any, outer: types.CodeType, adds: bool) -> None:
         self.adds = adds
-        self.place = frame
+        self.caller = frame
         while frame.f_code.co_name in COMPREHENSIONS:
             frame = frame.f_back
         self.frame, self.outer, self.code = frame, outer, frame.f_code
@@ -65,8 +65,8 @@ class Flow:
 
     def call(self) -> ast.Call:
         """The call that runs now."""
-        positions = list(self.place.f_code.co_positions())
-        _, line, _, column = positions[self.place.f_lasti // 2]
+        positions = list(self.caller.f_code.co_positions())
+        _, line, _, column = positions[self.caller.f_lasti // 2]
         found = calls_of(self.function).get((line, column))
         if found is None:
             raise NotKept

@@ -22,7 +22,7 @@ from ..core import record
 from ..core.alias import has_level
 from ..core.op import TABLE
 from ..core.record import MARK, Box, getframe, peek_data, running_trace
-from ..programs.trace import place_of_user
+from ..programs.trace import user_location
 from ..programs.tracing import stops, unfit
 from .effects import Effect, Store, swapped
 from .inputs import Stale
@@ -114,7 +114,7 @@ class Running:
         value = Integer(number.value) if type(number.value) is int else number.value * 1.0  # an object of its own
         read = functools.partial(self._there, number.number)
         what = trace.add_input(record.asarray(number.value), read, "a number").number
-        trace.left[id(value)] = value, what, (), place_of_user()
+        trace.left[id(value)] = value, what, (), user_location()
         return value
 
     def result(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

@@ -183,7 +183,7 @@ def first_difference(a: Outline, b: Outline) -> tuple[str | None, dict[int, int]
 
 
 def line_of(instruction: Instruction) -> str:
-    file, line = line_at(*instruction.place)
+    file, line = line_at(*instruction.call_site)
     text = linecache.getline(file, line).strip()
     return f"{file}:{line} ({text})" if text else f"{file}:{line}"
 

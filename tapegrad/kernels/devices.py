@@ -76,7 +76,7 @@ def resolved(named: device) -> device:
         jax = library("the device 'jax'")
         if index is None:
             default = jax.config.jax_default_device or jax.local_devices()[0]
-            return place_of(jax.local_devices(backend=default)[0] if isinstance(default, str) else default)
+            return device_of(jax.local_devices(backend=default)[0] if isinstance(default, str) else default)
     found = devices(kind) if kind in PLATFORMS else ()
     if not found:
         raise errors.no_device(kind)
@@ -86,7 +86,7 @@ def resolved(named: device) -> device:
 
 
 @functools.cache
-def place_of(jax_device: Any) -> device:
+def device_of(jax_device: Any) -> device:
     """The name of one of JAX's devices."""
     kind = KINDS[jax_device.platform]
     return device(kind, devices(kind).index(jax_device))
@@ -94,7 +94,7 @@ def place_of(jax_device: Any) -> device:
 
 def of(array: Any) -> device:
     """Where an array is."""
-    return place_of(min(array.devices(), key=lambda d: d.id)) if type(array) in record.device_array_types else CPU
+    return device_of(min(array.devices(), key=lambda d: d.id)) if type(array) in record.device_array_types else CPU
 
 
 def put(array: Any, to: device) -> Any:
@@ -145,9 +145,9 @@ def common(arrays: Sequence[Any]) -> device:
     Raises:
         RuntimeError: for arrays on two devices.
     """
-    places = [of(a) for a in arrays if hasattr(a, "dtype")]
-    first = next(d for d in places if d is not CPU)
-    for d, a in zip(places, [a for a in arrays if hasattr(a, "dtype")], strict=True):
+    found = [of(a) for a in arrays if hasattr(a, "dtype")]
+    first = next(d for d in found if d is not CPU)
+    for d, a in zip(found, [a for a in arrays if hasattr(a, "dtype")], strict=True):
         if d != first and (d is not CPU or a.ndim):
             raise errors.two_devices(first, d)
     return first
@@ -155,19 +155,19 @@ def common(arrays: Sequence[Any]) -> device:
 
 def on_device(op: Op, arrays: list[Any], params: tuple[Any, ...]) -> Any:
     """A record's forward on arrays of which some are JAX's."""
-    place = common(arrays)
+    target = common(arrays)
     jax = library("the device")
     run = importlib.import_module(BACKEND).run  # imports JAX
 
-    with jax.enable_x64(True), jax.default_device(devices(place.type)[place.index or 0]):
-        operands = [put(a, place) if type(a) is record.ndarray else a for a in arrays]
+    with jax.enable_x64(True), jax.default_device(devices(target.type)[target.index or 0]):
+        operands = [put(a, target) if type(a) is record.ndarray else a for a in arrays]
         try:
             return run(op, operands, params)
         except (TypeError, ValueError, IndexError) as cause:
             if len({frozenset(a.devices()) for a in operands if type(a) in record.device_array_types}) < 2:
                 return refused(op, arrays, params, cause)
             # some lie on a mesh, as a compiled function has left them
-            return run(op, [put(a, place) if type(a) in record.device_array_types else a for a in operands], params)
+            return run(op, [put(a, target) if type(a) in record.device_array_types else a for a in operands], params)
 
 
 def refused(op: Op, arrays: list[Any], params: tuple[Any, ...], cause: Exception) -> Any:

@@ -22,7 +22,7 @@ from ..core import alias, record
 from ..core.entry import answer_of, general_entry, output_entry, saved_of
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
-from ..core.record import Box, TensorState, box, getframe, half_of, new, recording, slow, user_frame
+from ..core.record import Box, TensorState, box, getframe, half_of, new, recording, slow, user_call_site
 from ..core.slot_hooks import retain
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
@@ -372,7 +372,7 @@ def record_lifted(
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
     saved, keep_ans = record.saved(op, list(tensors), [saved_operand(t) for t in tensors], slots)
-    place = user_frame(getframe(2), tape)
+    call_site = user_call_site(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
     number, dtype = (op.id + GENERAL, outs[0]._d.dtype) if half is None else (op.id + GENERAL_HALF, half)
     shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
@@ -386,15 +386,15 @@ def record_lifted(
         if keep_ans:
             answers = tuple([relabelled(o, 0) if i in op.saved_outputs else None for i, o in enumerate(outs)])
         meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
-        tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, meta)
+        tape[s] = general_entry(number, slots, call_site, saved, answers, dtype, shapes, params, meta)
         for i, o in enumerate(outs[: op.differentiable]):
             if is_inexact(o._d.dtype):
                 o._s = j = next_slot()
-                tape[j] = output_entry(s, place, i)
+                tape[j] = output_entry(s, call_site, i)
                 o._st.slot_hooks = slot_hooks
     else:
         answers = relabelled(outs[0], 0) if keep_ans else None
-        tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, outs[0]._d.shape)
+        tape[s] = general_entry(number, slots, call_site, saved, answers, dtype, shapes, params, outs[0]._d.shape)
         outs[0]._s = s
         outs[0]._st.slot_hooks = slot_hooks
     nbytes = sum([bottom(o).nbytes for o in outs])

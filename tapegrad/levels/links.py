@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..core import record
-from ..core.entry import NUMBER, SECOND, inputs_of, is_operation, op_of, place_of, results_of, shapes_of, unsaved_entry
+from ..core.entry import NUMBER, SECOND, call_site_of, inputs_of, is_operation, op_of, results_of, shapes_of, unsaved_entry
 from ..core.op import TABLE, Op
 from ..core.record import Box
 from ..core.state import current_tape
@@ -23,10 +23,10 @@ Shape = tuple[int, ...]
 NOWHERE = None, 0
 
 
-def new_link(slot: int, to: int, place: tuple[Any, int], shapes: tuple[Shape, Shape], dtype: Any) -> int:
+def new_link(slot: int, to: int, call_site: tuple[Any, int], shapes: tuple[Shape, Shape], dtype: Any) -> int:
     """The slot of a new link."""
     tape, s = current_tape(), next_slot()
-    tape[s] = unsaved_entry(TABLE["link"].id, (slot, to), place, dtype, shapes, (), shapes[0])
+    tape[s] = unsaved_entry(TABLE["link"].id, (slot, to), call_site, dtype, shapes, (), shapes[0])
     tape.special = s + 0  # an equal int, not the same: it does not keep the entry
     record.count(tape, s, 0)
     return s
@@ -61,7 +61,7 @@ def backward_linked(inner: Backward, op: Op) -> Backward:
 
 
 def link_to(to: int, e: Any, t: Any, shape: Shape) -> Callable[[int], int]:
-    return lambda slot: new_link(slot, to, place_of(e), (t._d.shape, shape), t._d.dtype)
+    return lambda slot: new_link(slot, to, call_site_of(e), (t._d.shape, shape), t._d.dtype)
 
 
 def add_zeros(link: Any, g: Any, cot: dict[int, Any], need: Any) -> None:
@@ -114,7 +114,7 @@ def sources(e: Any, s: int, record: bool) -> Iterator[tuple[int, Iterable[int]]]
 
 def joint(slots: set[int], e: Any) -> int:
     """A slot that depends on all of these."""
-    meta = place_of(e), ((), ()), arrays.float32
+    meta = call_site_of(e), ((), ()), arrays.float32
     result, *others = slots or {0}
     if others:
         result = new_link(0, result, *meta)

@@ -73,7 +73,7 @@ def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
     return reduce.mean(_floating(x), axes, keepdims)
 
 
-def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
+def _extreme(function: Callable[..., Any], arg_extreme: Callable[..., Any]) -> Callable[..., Any]:
     """function, and of complex numbers the extreme one in NumPy's order: by the real part, then the imaginary one."""
 
     def extreme(x: Any, axes: Any, keepdims: bool) -> Any:
@@ -82,7 +82,7 @@ def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callabl
         axes = tuple(range(raw(x).ndim)) if axes is None else axes
         merged = _merged(x, axes)
         values = leaving(merged, "the extreme of complex numbers, in NumPy's order")
-        result = index.take_along_dim(merged, wrap(place(values, -1, keepdims=True)), -1)
+        result = index.take_along_dim(merged, wrap(arg_extreme(values, -1, keepdims=True)), -1)
         return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
@@ -211,15 +211,15 @@ def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return wrap(np.asarray(np.count_nonzero(values, axis=axis, keepdims=keepdims)))
 
 
-def _place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def place(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
+def _arg_extreme(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def arg_extreme(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         return _into(name, out, function(_tensor(a), axis, _flag(keepdims)))
 
-    return place
+    return arg_extreme
 
 
-override(np.argmax)(_place("argmax", reduce.argmax))
-override(np.argmin)(_place("argmin", reduce.argmin))
+override(np.argmax)(_arg_extreme("argmax", reduce.argmax))
+override(np.argmin)(_arg_extreme("argmin", reduce.argmin))
 
 
 def _scan(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -718,20 +718,20 @@ _nan_extreme(np.nanmax, _max, -math.inf)
 _nan_extreme(np.nanmin, _min, math.inf)
 
 
-def _nan_place(function: Any, neutral: float) -> None:
+def _nan_arg_extreme(function: Any, neutral: float) -> None:
     plain = FUNCTIONS[{np.nanargmax: np.argmax, np.nanargmin: np.argmin}[function]]
 
-    def place(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
+    def arg_extreme(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         x = _tensor(a)
         if np.isnan(examined(x)).all(axis=axis).any():
             raise ValueError("All-NaN slice encountered")
         return plain(_without_nan(x, neutral), axis, out, keepdims=keepdims)
 
-    override(function)(place)
+    override(function)(arg_extreme)
 
 
-_nan_place(np.nanargmax, -math.inf)
-_nan_place(np.nanargmin, math.inf)
+_nan_arg_extreme(np.nanargmax, -math.inf)
+_nan_arg_extreme(np.nanargmin, math.inf)
 
 
 def _nan_moment(function: Any, plain: Function) -> None:

@@ -69,9 +69,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def given(values: dict[str, Any], **before: str) -> dict[str, Any]:
     """The settings among the local variables of an `__init__`; `a="b"` inserts a before b, as in PyTorch's groups."""
     names = [k for k in values if k not in ("self", "params", "__class__")]
-    for name, place in before.items():
+    for name, last in before.items():
         names.remove(name)
-        names.insert(names.index(place), name)
+        names.insert(names.index(last), name)
     return {k: values[k] for k in names}
 
 

@@ -24,7 +24,7 @@ class Ref(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """results = op(operands, params); `place`: code object and instruction of the user's call.
+    """results = op(operands, params); `call_site`: code object and instruction of the user's call.
 
     `nondiff_operands`: positions of operands that had no history, whatever they were computed from: no derivative passes.
     """
@@ -33,7 +33,7 @@ class Instruction(NamedTuple):
     operands: tuple[Any, ...]
     params: tuple[Any, ...]
     results: tuple[int, ...]
-    place: tuple[Any, int]
+    call_site: tuple[Any, int]
     nondiff_operands: tuple[int, ...] = ()
 
 

@@ -51,7 +51,7 @@ class SubTrace(Trace):
 
     Attributes:
         tensors: those from outside, in the order of the arguments that stand for them.
-        places: position among these of a value, by number.
+        positions: where among these of a value, by number.
         placeholders: what stands for tensors at levels around the body, by id.
         program_only: whether it runs on example values, so that nothing of the run is used but the program.
         differentiable: numbers of values that depend on arguments in a differentiable way.
@@ -66,7 +66,7 @@ class SubTrace(Trace):
         self.tensors: list[Capture] = []
         self.program_only = program_only
         self.differentiable: set[int] = set()
-        self.places: dict[int, int] = {}
+        self.positions: dict[int, int] = {}
         self.detached_numbers: dict[int, int] = {}
         self.placeholders: dict[int, Any] = {}
         self.slot_hooks: frozenset[Any] = frozenset()
@@ -111,7 +111,7 @@ class SubTrace(Trace):
         t = private(array, 0) if t is None else t
         self.argument(array)
         number = self.numbers[id(array)]
-        self.places[number] = len(self.tensors)
+        self.positions[number] = len(self.tensors)
         self.tensors.append(Capture(t, array))
         self.slot_hooks |= slot_hooks_of(t)
         if t._s and is_inexact(array.dtype):
@@ -132,7 +132,7 @@ class SubTrace(Trace):
         found = self.placeholders.get(id(t))
         if found is None:
             found = self.placeholders[id(t)] = self.given(representative(t))
-            self.places[self.numbers[id(found._d)]] = len(self.tensors)
+            self.positions[self.numbers[id(found._d)]] = len(self.tensors)
             self.tensors.append(Capture(t, t._d))
         return found
 
@@ -166,8 +166,8 @@ class SubTrace(Trace):
     def _is_ordinary(self, slot: int, number: int) -> bool:
         """Whether the derivative of a tracked value is what its program says."""
         if abs(slot) < self.floor:  # the slot of a tensor from outside
-            place = self.places.get(number)
-            return place is None or self.tensors[place].slot == slot
+            position = self.positions.get(number)
+            return position is None or self.tensors[position].slot == slot
         entry = current_tape().get(slot)
         if entry is not None and is_output(entry):
             entry = current_tape().get(source_slot(entry))
@@ -315,19 +315,20 @@ class SubProgram:
         trimmed, remain = self._trimmed
         return trimmed, [v for v, kept in zip(operands, remain, strict=True) if kept], remain
 
-    def returning(self, places: Sequence[int]) -> SubProgram:
+    def returning(self, positions: Sequence[int]) -> SubProgram:
         """This one with some of its arguments as further results."""
-        key = ("returning", *places)
+        key = ("returning", *positions)
         if key not in self._derived:
             program = self.program
-            self._derived[key] = SubProgram(program.pruned([*program.results, *[Ref(program.arguments[i]) for i in places]]))
+            returned = [Ref(program.arguments[i]) for i in positions]
+            self._derived[key] = SubProgram(program.pruned([*program.results, *returned]))
         return self._derived[key]
 
-    def taking(self, place: int, tensors: Sequence[Any]) -> SubProgram:
-        """This one with further, unused arguments for some tensors at a place."""
+    def taking(self, position: int, tensors: Sequence[Any]) -> SubProgram:
+        """This one with further, unused arguments for some tensors at a position."""
         program = self.program.pruned(self.program.results)
         program.arguments = list(program.arguments)
-        program.arguments[place:place] = [program.value(t._d.shape, t._d.dtype) for t in tensors]
+        program.arguments[position:position] = [program.value(t._d.shape, t._d.dtype) for t in tensors]
         return SubProgram(program)
 
     @property

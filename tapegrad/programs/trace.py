@@ -26,7 +26,7 @@ from .. import errors
 from ..core import alias, record
 from ..core.connect import count_traces
 from ..core.op import TABLE, FlatIndex, Op
-from ..core.record import Box, getframe, peek_data, user_frame
+from ..core.record import Box, getframe, peek_data, user_call_site
 from ..core.source import line_at
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, ProgramInput, Ref, references
@@ -307,9 +307,9 @@ class Trace:
         numbers = tuple([self.new(r) for r in results])
         if self.fixed.issuperset(references([*operands, kept])):
             self.fixed.update(numbers)
-        place = user_frame(getframe(2), current_tape())
+        call_site = user_call_site(getframe(2), current_tape())
         nondiff = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
-        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, nondiff))
+        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, call_site, nondiff))
 
     def _params(self, params: Any) -> Any:
         """Parameters with references instead of arrays."""
@@ -367,7 +367,7 @@ class Trace:
         if number < 0:
             return None
         value = array.item() if array.dtype.kind == "f" else self.integer(array.item())
-        self.left[id(value)] = value, number, targets, place_of_user()
+        self.left[id(value)] = value, number, targets, user_location()
         return value
 
     def leave_array(self, t: Any) -> Callable[[Any], None] | None:
@@ -391,8 +391,8 @@ class Trace:
             alias.sync_only(t)
             self.bind(t._d, number)
         self.blocks_left.append(weakref.ref(store))
-        place = place_of_user()
-        return lambda array: self.left.__setitem__(id(array), (array, number, targets, place))
+        location = user_location()
+        return lambda array: self.left.__setitem__(id(array), (array, number, targets, location))
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
@@ -412,7 +412,7 @@ class Trace:
         """End the trace, since no program can do what the function does; the call continues eagerly."""
         if self.aborted is not None:
             return
-        file, line = place_of_user()
+        file, line = user_location()
         self.aborted = what, (file, line)
         trace: Trace | None = self
         while trace is not None:
@@ -438,8 +438,8 @@ class Trace:
         if type(t._d) is not record.ndarray:
             return self.abort("requires_grad_() of a tensor of another device")
         array = t._d.view()
-        number, place = self.new(array), user_frame(getframe(1), current_tape())
-        instruction = Instruction(TABLE["stop_gradient"], (Ref(self.numbers[id(t._d)]),), (), (number,), place, (0,))
+        number, call_site = self.new(array), user_call_site(getframe(1), current_tape())
+        instruction = Instruction(TABLE["stop_gradient"], (Ref(self.numbers[id(t._d)]),), (), (number,), call_site, (0,))
         self.program.code.append(instruction)
         t._d = array
 
@@ -522,12 +522,12 @@ def _root(ref: weakref.ref[Any]) -> Any:
     return None if store is None else store.root
 
 
-def place_of_user() -> tuple[str, int]:
+def user_location() -> tuple[str, int]:
     """The line of the nearest frame that is neither the package's nor NumPy's."""
     frame: Any = getframe(2)
     while frame.f_back is not None and (record.MARK in frame.f_globals or is_numpy(frame)):
         frame = frame.f_back
-    return line_at(*user_frame(frame, current_tape()))
+    return line_at(*user_call_site(frame, current_tape()))
 
 
 def is_numpy(frame: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import record
-from ..core.box import MARK, getframe, private, recording, user_frame
+from ..core.box import MARK, getframe, private, recording, user_call_site
 from ..core.entry import OUTPUT
 from ..core.op import GENERAL, Op
 from ..core.plain_vjp import add
@@ -67,7 +67,7 @@ def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[
         f = getframe(1)
         code, at = f.f_code, f.f_lasti
         if MARK in f.f_globals:
-            code, at = user_frame(f, tape)
+            code, at = user_call_site(f, tape)
         res = private(r)
         res._s = s = next_slot()
         shape = x.shape
@@ -137,7 +137,7 @@ def record_plain(
 ) -> Any:  # fmt: skip
     """The result of an op of one array that has a derivative; `saved`: two arguments and the result."""
     res = private(r)
-    code, at = user_frame(getframe(2), tape)
+    code, at = user_call_site(getframe(2), tape)
     res._s = s = next_slot()
     tape[s] = (op.id, slot, 0, code, at, *saved, r.dtype, *shapes, params, r.shape, residual)
     count(tape, s, r.nbytes if saved[0] is None else saved[0].nbytes)
@@ -175,7 +175,7 @@ def record_first(
         results: shape and dtype of each output.
     """
     res = private(r)
-    code, at = user_frame(getframe(2), tape)
+    code, at = user_call_site(getframe(2), tape)
     s = next_slot()
     tape[s] = (op.id + GENERAL, slots, code, at, saved, answers, r.dtype, shapes, params, results, residual)
     res._s = j = next_slot()

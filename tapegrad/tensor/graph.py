@@ -12,6 +12,7 @@ from .. import dialect, errors
 from ..core.alias import save, slot_of
 from ..core.entry import (
     answer_of,
+    call_site_of,
     context_of,
     grad_fn_name,
     inputs_of,
@@ -22,7 +23,6 @@ from ..core.entry import (
     output_entry,
     output_index,
     params_of,
-    place_of,
     results_of,
     saved_of,
     source_slot,
@@ -311,7 +311,7 @@ def output_slot(home: Tape, slot: int, entry: Any, i: int) -> int:
         if e is not None and is_output(e) and source_slot(e) == slot and output_index(e) == i:
             return s
     s = next_slot()
-    home[s] = output_entry(slot, place_of(entry), i)
+    home[s] = output_entry(slot, call_site_of(entry), i)
     return s
 
 

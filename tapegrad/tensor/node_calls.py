@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from ..core.entry import NUMBER, Entry, grad_fn_name, op_of, place_of
+from ..core.entry import NUMBER, Entry, call_site_of, grad_fn_name, op_of
 from ..core.hooks import Separate, arguments_of, by_argument, output_count
 from ..core.record import Box
 from ..core.state import current_tape
@@ -29,9 +29,9 @@ def node_gradients(slot: int, entry: Entry, grads: tuple[Any, ...]) -> tuple[Any
     number, tape, taken = entry[NUMBER], current_tape(), Separate()
     g: Any = grads[0] if len(grads) == 1 else {i: t for i, t in enumerate(grads) if t is not None}
     backward = GUARDED_RECORDED.table.get(number) or GUARDED_RECORDED.backward_of(number)
-    before, tape.forward_place = tape.forward_place, place_of(entry)
+    before, tape.forward_call_site = tape.forward_call_site, call_site_of(entry)
     try:
         backward(entry, slot, g, taken, None, set())
     finally:
-        tape.forward_place = before
+        tape.forward_call_site = before
     return by_argument(arguments_of(entry), taken.added)

@@ -16,13 +16,13 @@ Grads = tuple[Any, ...]
 class NodeHooks:
     """The hooks of one node, and its metadata.
 
-    places: of a custom function, the number of its outputs and which of them are tensors; hooks see None for the others.
+    outputs: of a custom function, the number of its outputs and which of them are tensors; hooks see None for the others.
     """
 
-    __slots__ = ("metadata", "places", "post", "pre")
+    __slots__ = ("metadata", "outputs", "post", "pre")
 
     def __init__(self) -> None:
-        self.places: tuple[int, Sequence[int]] | None = None
+        self.outputs: tuple[int, Sequence[int]] | None = None
         self.pre: dict[int, Callable[[Grads], Any]] = {}
         self.post: dict[int, Callable[[Grads, Grads], Any]] = {}
         self.metadata: dict[Any, Any] = {}
@@ -37,16 +37,16 @@ class NodeHooks:
 
     def whole(self, grads: Grads) -> Grads:
         """The gradients of all outputs, from those of the outputs that are tensors."""
-        if self.places is None:
+        if self.outputs is None:
             return grads
-        full = [None] * self.places[0]
-        for i, g in zip(self.places[1], grads, strict=True):
+        full = [None] * self.outputs[0]
+        for i, g in zip(self.outputs[1], grads, strict=True):
             full[i] = g
         return tuple(full)
 
     def taken(self, grads: Grads) -> Grads:
         """The gradients of the outputs that are tensors, from those of all."""
-        return grads if self.places is None else tuple([grads[i] for i in self.places[1]])
+        return grads if self.outputs is None else tuple([grads[i] for i in self.outputs[1]])
 
     def after(self, grad_inputs: Grads, grad_outputs: Grads) -> Grads:
         """The gradients of the inputs as the hooks return them."""

@@ -82,8 +82,8 @@ class Frame:
         """Run the function again; returns the arrays it saves, by number."""
         again = Again(self)
         tape, start = current_tape(), next_slot()
-        place, transforming, previous = tape.forward_place, TRANSFORMING.get(), set_recording(True)
-        tape.forward_place = None
+        call_site, transforming, previous = tape.forward_call_site, TRANSFORMING.get(), set_recording(True)
+        tape.forward_call_site = None
         TRANSFORMING.set(self.transforming)
         try:
             with self.same_draws(), casting.casts(self.casts), again, self.context:
@@ -94,7 +94,7 @@ class Frame:
         finally:
             TRANSFORMING.set(transforming)
             restore_recording(previous)
-            tape.forward_place = place
+            tape.forward_call_site = call_site
         tape.drop(start)
         self.compare(again.run)
         return again.arrays
