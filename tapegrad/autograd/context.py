@@ -52,6 +52,7 @@ class FunctionCtx:
     __slots__ = (
         "__dict__",
         "__weakref__",
+        "_at_level",
         "_constant",
         "_count",
         "_dirty",
@@ -60,7 +61,6 @@ class FunctionCtx:
         "_held",
         "_hides",
         "_in",
-        "_lifted",
         "_live",
         "_made",
         "_out",
@@ -88,7 +88,7 @@ class FunctionCtx:
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
         self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
-        self._lifted = False  # whether the entry is in a level's layer
+        self._at_level = False  # whether the entry is in a level's layer
         self._tensors: list[int] = []  # positions of the tensors among the arguments
         self._tensor_outputs: list[int] = []  # positions of the tensors among the outputs
         self._count = 0  # of outputs

@@ -140,7 +140,7 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
             return run([top.unwrap(t)[0] for t in tensors], call)
         slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in call.own(tensors)])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
-            return run_lifted(top, tensors, slots, call)
+            return run_at_level(top, tensors, slots, call)
     tape = recording() if any(slots) else None
     results = execute(tensors, call)
     ctx, tensors = call.ctx, call.own(tensors)
@@ -213,7 +213,7 @@ def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
     return out
 
 
-def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
+def run_at_level(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
     """A run that a level does by the record's rules, and its entry in the level's layer."""
     batch = isinstance(top, Batch)
     tape = recording() if any(slots) else None
@@ -359,7 +359,7 @@ def stand_in(value: Any, outputs: list[Any], found: list[int]) -> Any:
 
 def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], boxes: list[Any]) -> None:
     """The entry of a run; its outputs get their slots."""
-    ctx._lifted = any([level_of(t) is not None for t in tensors])
+    ctx._at_level = any([level_of(t) is not None for t in tensors])
     read = {where[0] for where in ctx._plan if type(where) is tuple}
     if ctx._made or ctx._hides:
         read.update(range(len(tensors)))
@@ -377,7 +377,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
         if i in ctx._dirty:
-            assign(t, relabelled(t, slot)) if ctx._lifted else inplace.write_history(t, slot, slot_hooks)
+            assign(t, relabelled(t, slot)) if ctx._at_level else inplace.write_history(t, slot, slot_hooks)
         elif slot:
             t._s = slot
             if slot_hooks is not None and t._st is None:
@@ -388,7 +388,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
 
 def keep(ctx: FunctionCtx, t: Any) -> Any:
     """A tensor as the entry holds it."""
-    return relabelled(t, t._s) if ctx._lifted else alias.save(t)
+    return relabelled(t, t._s) if ctx._at_level else alias.save(t)
 
 
 def enter(
@@ -996,7 +996,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         tape = recording()
         if tape is None:
             return outputs
-        inputs = inputs_of(ctx._entry()) if ctx._slot and not ctx._lifted else ()
+        inputs = inputs_of(ctx._entry()) if ctx._slot and not ctx._at_level else ()
         sources = {s for s in (*inputs, *[a._s for a in args if isinstance(a, Box)]) if s}
         if not sources:
             return outputs

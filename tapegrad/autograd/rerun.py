@@ -183,8 +183,8 @@ class Rerun:
         tangents = DiffInputs([fixed_like(np.ones(t._d.shape, t._d.dtype), t) for t in moved], LEVEL.get())
         with Again() as level:
             given = iter(tangents.tensors)
-            lifted = [level.wrap(t, next(given) if moves else None) for t, moves in zip(self.args, moving, strict=True)]
-            pairs = [level.unwrap(t) for t in self.run(lifted)]
+            wrapped = [level.wrap(t, next(given) if moves else None) for t, moves in zip(self.args, moving, strict=True)]
+            pairs = [level.unwrap(t) for t in self.run(wrapped)]
         rows, roots, known = [], [], []
         for i, ((value, tangent), g) in enumerate(zip(pairs, gs, strict=True)):
             if g is None:
@@ -211,8 +211,8 @@ class Rerun:
             ones = [
                 fixed_like(np.ones(t._d.shape, t._d.dtype), t) if m else None for t, m in zip(self.args, moving, strict=True)
             ]
-            lifted = [level.wrap(t, one) for t, one in zip(self.args, ones, strict=True)]
-            found = hidden(self.again(lifted), lifted)
+            wrapped = [level.wrap(t, one) for t, one in zip(self.args, ones, strict=True)]
+            found = hidden(self.again(wrapped), wrapped)
             if any([isinstance(t, Box) and level.unwrap(t)[1] is not None for t in found]):
                 raise self.refusal(why)
         if level.escaped:

@@ -41,7 +41,7 @@ def tensor_of(function: str, value: Any, output: bool = False) -> Any:
 
 
 def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
-    """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
+    """(slot, cotangent) of an output, checked and converted to its dtype: an array; a tensor if recorded or at a level."""
     if type(output) is type(cotangent) is Tensor and output._st is cotangent._st is None and not record and not traces:
         y, g = output._d, cotangent._d
         if output._s and type(y) is type(g) is ndarray and y.dtype is g.dtype and y.shape == g.shape:

@@ -112,8 +112,8 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
 def mode_of_hooks(record: bool, gradients: Iterable[Any]) -> Iterator[None]:
     """Inside, hooks of leaves run: what they do is recorded if the pass is, or if a gradient is inside a forward transform,
     which may take what is made without recording for constant."""
-    lifted = any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
-    previous = set_recording(record or lifted)
+    has_level = any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
+    previous = set_recording(record or has_level)
     try:
         yield
     finally:

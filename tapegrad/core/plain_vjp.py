@@ -41,16 +41,16 @@ class ReplayKind:
         multiply: forms products of cotangent and local derivative; None where that is nothing but `g * d`.
         record: rules run on tensors.
         strong_zero: products are tested for it.
-        lifted: tensors without slots.
+        detached: on tensors without slots.
         traced: guarded whatever the values are, since a program is for others, too.
     """
 
     def __init__(
         self, general: Callable[[ReplayKind, int], Backward], multiply: Callable[[Any, Any], Any] | None = None, *,
-        record: bool = False, strong_zero: bool = False, lifted: bool = False, traced: bool = False,
+        record: bool = False, strong_zero: bool = False, detached: bool = False, traced: bool = False,
     ) -> None:  # fmt: skip
         self.general, self.multiply = general, multiply
-        self.record, self.strong_zero, self.lifted, self.traced = record, strong_zero, lifted, traced
+        self.record, self.strong_zero, self.detached, self.traced = record, strong_zero, detached, traced
         self.xp: Any = TENSOR_XP if record else RAW_XP
         self.table: dict[int, Backward] = {}
 

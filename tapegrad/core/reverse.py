@@ -98,27 +98,27 @@ class BackwardPass:
             return (vjp.TRACED_RECORDED,) * 2 if recorded else (vjp.TRACED,) * 2
         if recorded:
             return vjp.PLAIN_RECORDED, vjp.GUARDED_RECORDED
-        if self.lifted:
-            return vjp.LIFTED, vjp.GUARDED_LIFTED
+        if self.tensor_cotangents:
+            return vjp.DETACHED, vjp.GUARDED_DETACHED
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
         return vjp.LARGE if heavy else vjp.PLAIN, vjp.GUARDED
 
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
 
-        A lifted pass that is not recorded leaves recording on where there are lower layers, which go on recording: its
+        A pass on tensors that is not recorded leaves recording on where there are lower layers, which go on recording: its
         values are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
         if recorder.device_array_types and any([is_elsewhere(e) for e in self.found.values()]):
             self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
-        self.lifted = any([isinstance(g, Box) for _, g in self.roots])
+        self.tensor_cotangents = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = (trace := running_trace()) is not None
         if trace is not None:
             trace.passes(self.order)
         plain, guarded = self._replays()
-        lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
-        switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
+        lower = self.tensor_cotangents and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
+        switch = self.record or ((watched or self.tensor_cotangents) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
         try:

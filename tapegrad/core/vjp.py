@@ -1,8 +1,8 @@
 """Backward functions of entries: the rest of `plain_vjp`.
 
 A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the
-same rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in
-the layer of the replay: values keep no slot. A plain replay trusts its products; a guarded one tests each, for strong zero:
+same rules on tensors. A detached one runs them on tensors of which some are at a level, and records nothing in the layer of
+the replay: values keep no slot. A plain replay trusts its products; a guarded one tests each, for strong zero:
 a cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
 """
 
@@ -101,7 +101,7 @@ def attach(value: Any, slot: int) -> Any:
     return levels.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
-def lift(value: Any, slot: int) -> Any:
+def detach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
     if type(value) is arrays.type or type(value) in recorder.device_array_types:
         return box(value, 0)
@@ -115,7 +115,7 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
     made = unlinked_backward(replay, op, number)
     if op.shortcut is not None and replay in (PLAIN, LARGE) and number <= op.id + GENERAL:
         return op.shortcut(made)  # type: ignore[no-any-return]
-    linked = op.constant_in and replay.record and not replay.lifted and number < op.id + SCALAR
+    linked = op.constant_in and replay.record and not replay.detached and number < op.id + SCALAR
     return levels.backward_linked(made, op) if linked else made
 
 
@@ -130,7 +130,7 @@ def unlinked_backward(replay: ReplayKind, op: Op, number: int) -> Backward:
         return made
     if number != op.id:
         return backward_general(replay, op, half=number == op.id + GENERAL_HALF)
-    if op.kind == "elementwise" and not op.params and not replay.lifted:
+    if op.kind == "elementwise" and not op.params and not replay.detached:
         return backward_unary(replay, op) if op.arity == 1 else backward_binary_recorded(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
         return linear_backward(replay, op, add_recorded)
@@ -225,9 +225,9 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
 
 
 def backward_plain(replay: ReplayKind, op: Op) -> Backward:
-    """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
+    """Plain layout with parameters or of a kind other than elementwise; in a detached replay, any plain layout."""
     record = replay.record
-    as_operand = lift if replay.lifted else attach
+    as_operand = detach if replay.detached else attach
     accumulate = add_recorded if record else add
     terms = [term(replay, op, i) for i in range(op.arity)]
     two = op.arity == 2
@@ -265,7 +265,7 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
 def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
     """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
     record = replay.record
-    as_operand = lift if replay.lifted else attach
+    as_operand = detach if replay.detached else attach
     cast = replay.xp.cast
     accumulate = add_recorded if record else add
     variadic, zero_filled = op.arity < 0, op.zero_filled
@@ -285,7 +285,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
             saved = [as_operand(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
                 ans = ans and [
-                    None if v is None else lift(v, 0) if replay.lifted else reattach_output(v, s, i, (code, at))
+                    None if v is None else detach(v, 0) if replay.detached else reattach_output(v, s, i, (code, at))
                     for i, v in enumerate(ans)
                 ]
             else:
@@ -330,7 +330,7 @@ def widened(cast: Callable[..., Any], value: Any) -> Any:
 def reattach_output(value: Any, slot: int, index: int, call_site: tuple[Any, int]) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
     if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
-        return lift(value, 0)
+        return detach(value, 0)
     j = next_slot()
     current_tape()[j] = output_entry(slot, call_site, index)
     return attach(value, j)
@@ -430,7 +430,7 @@ PLAIN, LARGE = ReplayKind(make_backward), ReplayKind(make_backward, product_into
 GUARDED = ReplayKind(make_backward, masked_product, strong_zero=True)
 PLAIN_RECORDED = ReplayKind(make_backward, record=True)
 GUARDED_RECORDED = ReplayKind(make_backward, masked_product_recorded, record=True, strong_zero=True)
-LIFTED = ReplayKind(make_backward, record=True, lifted=True)
-GUARDED_LIFTED = ReplayKind(make_backward, masked_product_recorded, record=True, strong_zero=True, lifted=True)
-TRACED = ReplayKind(make_backward, masked_product_traced, record=True, strong_zero=True, lifted=True, traced=True)
+DETACHED = ReplayKind(make_backward, record=True, detached=True)
+GUARDED_DETACHED = ReplayKind(make_backward, masked_product_recorded, record=True, strong_zero=True, detached=True)
+TRACED = ReplayKind(make_backward, masked_product_traced, record=True, strong_zero=True, detached=True, traced=True)
 TRACED_RECORDED = ReplayKind(make_backward, masked_product_traced, record=True, strong_zero=True, traced=True)

@@ -243,7 +243,7 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
         if sb:
             cot[sb] = tb if sb not in cot else cot[sb] + tb
 
-    if replay.lifted or (replay.strong_zero and not replay.record):
+    if replay.detached or (replay.strong_zero and not replay.record):
         return as_arrays
     return recorded if replay.record else raw_binary if op.arity == 2 else raw_unary
 

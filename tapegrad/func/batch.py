@@ -21,7 +21,7 @@ from ..levels.draws import SampleLoop
 from ..levels.level import DETACH, LevelState, write_back
 from ..levels.vmap import Batch, NeedLoop
 from ..programs.tracing import examined
-from ..table.batching import Lifted
+from ..table.batching import BatchedParams
 from . import tree
 from .reverse import common_class, converted, operand_of
 
@@ -150,17 +150,17 @@ def run_batch(
     level = Batch(n, randomness)
     try:
         with level:
-            lifted = [level.wrap(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
-            result = func(*tree.unflatten(spec, lifted))
+            wrapped = [level.wrap(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
+            result = func(*tree.unflatten(spec, wrapped))
             if level.asked_at is not None:  # func caught the signal
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
             result_dims = output_dims(out_dims, result, out_spec, name)
             del result
-            origins = [None if d is None else origin(y, lifted, batched) for y, d in zip(outs, result_dims, strict=True)]
+            origins = [None if d is None else origin(y, wrapped, batched) for y, d in zip(outs, result_dims, strict=True)]
             outs = [stacked(level, y, d, name) for y, d in zip(outs, result_dims, strict=True)]
-            writes = level.writes(leaves, lifted)
-            del lifted
+            writes = level.writes(leaves, wrapped)
+            del wrapped
             level.check_written()
         write_back(writes)
         outs = [y if o is None else on_memory_of(leaves[o[0]], o[1], n, y) for y, o in zip(outs, origins, strict=True)]
@@ -181,13 +181,13 @@ def run_batch(
         return [joined(c, d, name, level.asked_at) for c, d in zip(columns, result_dims, strict=True)], out_spec, result_dims
 
 
-def origin(y: Any, lifted: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
+def origin(y: Any, wrapped: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
     """Which batched argument an output is or looks at, and through which views; None if it looks at none."""
     views: list[Any] = []
     while isinstance(y, Box) and type(y._st) is LevelState and y._st.base is not None:
         y, op, params, _ = y._st.base
         views.append((op, params))
-    i = next((i for i, x in enumerate(lifted) if x is y and batched[i]), None)
+    i = next((i for i, x in enumerate(wrapped) if x is y and batched[i]), None)
     return None if i is None or not all([isinstance(op, Op) or op is DETACH for op, _ in views]) else (i, views[::-1])
 
 
@@ -199,7 +199,7 @@ def on_memory_of(x: Any, views: list[Any], n: int, y: Any) -> Any:
             if op is DETACH:
                 x = alias.detached(x)
                 continue
-            steps = op.batch.steps(n, x._d.shape[1:], params) if isinstance(op.batch, Lifted) else [(None, params)]
+            steps = op.batch.steps(n, x._d.shape[1:], params) if isinstance(op.batch, BatchedParams) else [(None, params)]
             for name, own in steps:
                 x = alias.view(x, op if name is None else TABLE[name], *own)
         return x

@@ -534,10 +534,10 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         if places._d.dtype != np.int64:
             raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(places._d.dtype)}")
         if len(shape) not in (dims + 1, dims + 2):
-            lifted = 1 if dims == 1 else 0
+            extra = 1 if dims == 1 else 0
             raise RuntimeError(
-                f"Input to {internal} should be a {dims + 1 + lifted}d or {dims + 2 + lifted}d Tensor, but got a tensor "
-                f"with {len(shape) + lifted} dimensions."
+                f"Input to {internal} should be a {dims + 1 + extra}d or {dims + 2 + extra}d Tensor, but got a tensor "
+                f"with {len(shape) + extra} dimensions."
             )
         if shape_of(places) != shape:
             raise RuntimeError(

@@ -10,7 +10,7 @@ from . import batched_gradient, level, links, undo
 class Levels:
     """Implements `core.protocols.LevelProtocol`."""
 
-    run = staticmethod(level.run_lifted)
+    run = staticmethod(level.run_at_level)
     view = staticmethod(level.view)
     detached = staticmethod(level.detached_view)
     assign = staticmethod(level.assign)

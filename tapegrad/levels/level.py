@@ -68,7 +68,7 @@ class LevelState(TensorState):
             if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
                 return slow(op, operands, params)
             dtype = dt
-        return run_lifted(op, operands, params)
+        return run_at_level(op, operands, params)
 
 
 class Level:
@@ -336,7 +336,7 @@ def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
     return top  # type: ignore[no-any-return]
 
 
-def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
+def run_at_level(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     """Run and record an op of which some operand is at a level."""
     if (
         record.traces
@@ -363,11 +363,11 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     if any(slots) and op.kind != "constant":
         tape = recording()
         if tape is not None:
-            record_lifted(op, tape, tensors, slots, outs, params)
+            record_at_level(op, tape, tensors, slots, outs, params)
     return outs if op.outputs > 1 else outs[0]
 
 
-def record_lifted(
+def record_at_level(
     op: Op, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], outs: tuple[Any, ...], params: tuple[Any, ...]
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""

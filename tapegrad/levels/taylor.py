@@ -302,12 +302,12 @@ class SeriesNamespace:
         def at(k: int) -> list[Any]:
             if k not in known:
                 with Taylor(k - 1) as level:
-                    lifted = [level.wrap_series(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
+                    taken = [level.wrap_series(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
                     moves = zip(args, active, strict=True)
                     steps = [[a.step(j) for j in range(1, k + 1)] if on else [None] for a, on in moves]
                     moving = [level.wrap_series(c) if any(x is not None for x in c) else None for c in steps]
                     answers = [level.wrap_series([r.get(j) for j in range(k)]) for r in results]
-                    ts = tangents_of(op, lifted, moving, answers, params, level)
+                    ts = tangents_of(op, taken, moving, answers, params, level)
                     known[k] = [None if t is None else level.coefficient(t, k - 1) for t in ts]
             return known[k]
 

@@ -232,7 +232,7 @@ def _given(value: Any) -> Any:
     return asarray(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
-def _lifted(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+def _wrapped(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """Arguments with arrays as tensors; without any tensor the first of the first `count` becomes one."""
     args = tuple([_given(v) for v in args])
     if _holds_tensor(args[:count]) or not args or isinstance(args[0], str):
@@ -243,7 +243,7 @@ def _lifted(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
 def _public(name: str, implementation: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(implementation)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return implementation(*_lifted(args, len(args)), **{k: _given(v) for k, v in kwargs.items()})
+        return implementation(*_wrapped(args, len(args)), **{k: _given(v) for k, v in kwargs.items()})
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad.numpy"
@@ -266,7 +266,7 @@ def _elementwise(name: str, ufunc: Any) -> Callable[..., Any]:
 
 def _call(ufunc: Any, inputs: tuple[Any, ...], out: Any, where: Any, dtype: Any) -> Any:
     given = (("out", out, None), ("where", where, True), ("dtype", dtype, None))
-    return call_ufunc(ufunc, "__call__", _lifted(inputs, ufunc.nin), {k: v for k, v, default in given if v is not default})
+    return call_ufunc(ufunc, "__call__", _wrapped(inputs, ufunc.nin), {k: v for k, v, default in given if v is not default})
 
 
 ALIASES = {
@@ -289,24 +289,24 @@ def linspace(
 
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Each element limited to [min, max]."""
-    return FUNCTIONS[np.clip](*_lifted((x, min, max), 1), out)
+    return FUNCTIONS[np.clip](*_wrapped((x, min, max), 1), out)
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """x1 where the condition is true, else x2; the places of its true elements if neither is given."""
     if (x1 is None) != (x2 is None):
         raise ValueError("either both or neither of x1 and x2 should be given")
-    return FUNCTIONS[np.where](*_lifted((condition,) if x1 is None else (condition, x1, x2), 3))
+    return FUNCTIONS[np.where](*_wrapped((condition,) if x1 is None else (condition, x1, x2), 3))
 
 
 def reshape(x: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Any:
     """The elements in another shape."""
-    return FUNCTIONS[np.reshape](*_lifted((x,), 1), shape, order, copy=copy)
+    return FUNCTIONS[np.reshape](*_wrapped((x,), 1), shape, order, copy=copy)
 
 
 def broadcast_to(x: Any, /, shape: Shape) -> Any:
     """A view in which dimensions of size 1 are repeated."""
-    return FUNCTIONS[np.broadcast_to](*_lifted((x,), 1), shape)
+    return FUNCTIONS[np.broadcast_to](*_wrapped((x,), 1), shape)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:

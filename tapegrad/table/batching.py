@@ -185,7 +185,7 @@ def whole(role: str, split: Sequence[int]) -> tuple[int, int]:
 # ------------------------------------------------------------------------------------------- of shapes and dimensions
 
 
-class Lifted:
+class BatchedParams:
     """A strategy for ops whose place in the array their parameters name: the calls that do the same one dimension on.
 
     `steps(n, shape, params)` gives names and parameters of these calls for an array of that shape with n in front; a name
@@ -214,7 +214,7 @@ def one_on(dims: Any, rank: int) -> Any:
     return dims + 1 if isinstance(dims, int) else tuple([d + 1 for d in dims])
 
 
-def dims(*places: int) -> Lifted:
+def dims(*places: int) -> BatchedParams:
     """Ops with dimensions, counted from the front, among their parameters: at these places, if any."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
@@ -223,7 +223,7 @@ def dims(*places: int) -> Lifted:
             moved[p] = one_on(params[p], len(shape))
         return [(None, tuple(moved))]
 
-    return Lifted(steps)
+    return BatchedParams(steps)
 
 
 along = dims(0)
@@ -239,10 +239,10 @@ def placed_in_line(n: int, shape: Shape, params: Params) -> Steps:
     ]  # fmt: skip
 
 
-place = Lifted(placed_in_line)
+place = BatchedParams(placed_in_line)
 
 
-def shape_and_dims(*places: int) -> Lifted:
+def shape_and_dims(*places: int) -> BatchedParams:
     """Ops whose first parameter is the shape of the result; of the others, those at these places are dimensions in it."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
@@ -251,7 +251,7 @@ def shape_and_dims(*places: int) -> Lifted:
             moved[p] = one_on(params[p], len(params[0]))
         return [(None, tuple(moved))]
 
-    return Lifted(steps)
+    return BatchedParams(steps)
 
 
 def same(n: int, shape: Shape, params: Params) -> Steps:
@@ -259,7 +259,7 @@ def same(n: int, shape: Shape, params: Params) -> Steps:
     return [(None, params)]
 
 
-last = Lifted(same)
+last = BatchedParams(same)
 
 
 def reshaped(n: int, shape: Shape, params: Params) -> Steps:

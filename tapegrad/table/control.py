@@ -177,18 +177,18 @@ def _pulled(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
 def _pushed(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
     """Tangents of some results of a sub-program whose arguments at some places have tangents."""
     with Dual() as level:
-        lifted = list(primals)
+        wrapped = list(primals)
         for i, t in zip(places, tangents, strict=True):
-            lifted[i] = level.wrap(primals[i], t)
-        found = [level.unwrap(y) for y in _at(body.replay(lifted), outs)]
+            wrapped[i] = level.wrap(primals[i], t)
+        found = [level.unwrap(y) for y in _at(body.replay(wrapped), outs)]
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
 def _batched(body: SubProgram, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
     """Results of a sub-program on a batch, each with the batch dimension in front."""
     with Batch(n) as level:
-        lifted = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
-        return [level.physical(y) for y in body.replay(lifted)]
+        wrapped = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
+        return [level.physical(y) for y in body.replay(wrapped)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- scan

@@ -72,7 +72,7 @@ define(
         "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
         "take": "Take", "split": "Split", "split_with_sizes": "SplitWithSizes", "unbind": "Unbind",
     },
-    batch=batching.Lifted(batching.indexed), samples=samples.reads,
+    batch=batching.BatchedParams(batching.indexed), samples=samples.reads,
 )  # fmt: skip
 _basic_index = TABLE["index"].variant(forward=operator.getitem)  # for an index of which this is known
 define(
@@ -87,7 +87,7 @@ define(
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
     jax="index.written_part", saves="x.shape",
-    batch=batching.Lifted(batching.indexed), samples=samples.reads, display="Index",
+    batch=batching.BatchedParams(batching.indexed), samples=samples.reads, display="Index",
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),

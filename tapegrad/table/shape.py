@@ -33,7 +33,7 @@ from ..kernels.shape import (
     _without_part,
 )
 from . import batching
-from .batching import Lifted
+from .batching import BatchedParams
 from .define import define
 from .samples import shape as samples
 
@@ -70,22 +70,22 @@ def _without(x: Any, diagonal: int, upper: bool) -> Any:
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),),
     jax="reduce.sum_to", saves="x.shape",
-    display="SumToSize", wide=True, batch=Lifted(batching.summed_to), samples=samples.SUM_TO,
+    display="SumToSize", wide=True, batch=BatchedParams(batching.summed_to), samples=samples.SUM_TO,
 )  # fmt: skip
 define(
     "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),),
     jax="shape.expand", saves="x.shape",
-    batch=Lifted(batching.expanded), samples=samples.EXPAND,
+    batch=BatchedParams(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
 define(
     "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), saves="x.shape",
     jax="shape.reshape", display="View",
     aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
-    batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
+    batch=BatchedParams(batching.reshaped), samples=samples.RESHAPES,
 )  # fmt: skip
 define(
     "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),),
-    jax="shape.permute", aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted),
+    jax="shape.permute", aliases={"transpose": "Transpose", "t": "T"}, batch=BatchedParams(batching.permuted),
     samples=samples.PERMUTATIONS,
 )  # fmt: skip
 
@@ -129,13 +129,13 @@ define(
     "as_strided", "linear", _as_strided,
     (lambda xp, g, ans, x, size, stride, offset, order: xp.strided_sum(g, x.shape, size, stride, offset, order),),
     jax="shape.as_strided", saves="x.shape",
-    batch=Lifted(batching.strided), samples=samples.STRIDED,
+    batch=BatchedParams(batching.strided), samples=samples.STRIDED,
 )  # fmt: skip
 define(
     "strided_sum", "linear", _strided_sum,
     (lambda xp, g, ans, x, shape, size, stride, offset, order: xp.as_strided(g, size, stride, offset, order),),
     jax="shape.strided_sum", display="AsStridedBackward", wide=True,
-    batch=Lifted(batching.strided_summed), samples=samples.STRIDED_SUM,
+    batch=BatchedParams(batching.strided_summed), samples=samples.STRIDED_SUM,
 )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ define(
     (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),),
     jax="shape.constant_pad", saves="",
     jvp=lambda xp, ts, ans, x, widths, value: xp.constant_pad(ts[0], widths, 0.0), display="ConstantPadNd", wide=False,
-    batch=Lifted(batching.widened), samples=samples.CONSTANT_PAD,
+    batch=BatchedParams(batching.widened), samples=samples.CONSTANT_PAD,
 )  # fmt: skip
 
 

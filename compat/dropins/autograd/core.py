@@ -16,10 +16,10 @@ from autograd.tracer import (
     getval,
     held,
     isbox,
-    lifted,
     primitive_jvps,
     primitive_vjps,
     tensor_of,
+    with_boxes,
 )
 from autograd.util import func, subval, subvals
 from tapegrad import func as transforms
@@ -65,9 +65,9 @@ class Pullback:
         block = BLOCK // (space.size + source.size + 1)
         alone = self.run.independent or self.rules_of_users or space.iscomplex or source.iscomplex
         if alone or block < 2 or space.size < 2:
-            return lifted(np.stack)([self(g) for g in space.standard_basis()])
+            return with_boxes(np.stack)([self(g) for g in space.standard_basis()])
         parts = [self._rows(space, i, min(i + block, space.size)) for i in range(0, space.size, block)]
-        return lifted(np.concatenate)(parts)
+        return with_boxes(np.concatenate)(parts)
 
     def _rows(self, space, start, stop):
         """Some rows of the Jacobian, pulled back together."""
@@ -148,7 +148,7 @@ def leaf_of(v):
 
 def conjugated_value(v):
     """The complex conjugate of an array, a number or a box that is complex."""
-    return lifted(np.conj)(v) if np.dtype(v.dtype).kind == "c" else v
+    return with_boxes(np.conj)(v) if np.dtype(v.dtype).kind == "c" else v
 
 
 # --------------------------------------------------------------------------------------- the derivatives of primitives
@@ -329,7 +329,7 @@ class ArrayVSpace(VSpace):
         return np.array(np.random.randn(*self.shape)).astype(self.dtype)
 
     def _inner_prod(self, x, y):
-        return lifted(np.dot)(lifted(np.ravel)(x), lifted(np.ravel)(y))
+        return with_boxes(np.dot)(with_boxes(np.ravel)(x), with_boxes(np.ravel)(y))
 
 
 class ComplexArrayVSpace(ArrayVSpace):
@@ -357,10 +357,10 @@ class ComplexArrayVSpace(ArrayVSpace):
         return super().randn() + super().randn() * 1j
 
     def _inner_prod(self, x, y):
-        return lifted(np.real)(lifted(np.dot)(lifted(np.conj)(lifted(np.ravel)(x)), lifted(np.ravel)(y)))
+        return with_boxes(np.real)(with_boxes(np.dot)(with_boxes(np.conj)(with_boxes(np.ravel)(x)), with_boxes(np.ravel)(y)))
 
     def _covector(self, x):
-        return lifted(np.conj)(x)
+        return with_boxes(np.conj)(x)
 
 
 class ContainerVSpace(VSpace):

@@ -9,12 +9,12 @@ import numpy as _np
 from autograd.core import defvjp_argnum, vspace
 from autograd.core import make_jvp as _make_jvp
 from autograd.core import make_vjp as _make_vjp
-from autograd.tracer import lifted, primitive
+from autograd.tracer import primitive, with_boxes
 from autograd.wrap_util import unary_to_nary
 
 make_vjp = unary_to_nary(_make_vjp)
 make_jvp = unary_to_nary(_make_jvp)
-_reshape, _tensordot = lifted(_np.reshape), lifted(_np.tensordot)
+_reshape, _tensordot = with_boxes(_np.reshape), with_boxes(_np.tensordot)
 
 
 def _scalar_vjp(name, fun, x):
@@ -77,7 +77,7 @@ def holomorphic_grad(fun, x):
     """The derivative of a holomorphic function."""
     if not vspace(x).iscomplex:
         warnings.warn("Input to holomorphic_grad is not complex", stacklevel=4)
-    return grad(lambda x: lifted(_np.real)(fun(x)))(x)
+    return grad(lambda x: with_boxes(_np.real)(fun(x)))(x)
 
 
 def grad_named(fun, argname):
@@ -132,7 +132,7 @@ def make_jvp_reversemode(fun, x):
 
 
 def _half_square(x):
-    return lifted(_np.sum)(x**2, axis=-1) / 2.0
+    return with_boxes(_np.sum)(x**2, axis=-1) / 2.0
 
 
 def make_ggnvp(f, g=_half_square, f_argnum=0):

@@ -86,13 +86,13 @@ class ArrayBox(Box):
         if foreign(inputs) or "out" in kwargs:
             return NotImplemented
         if method == "__call__":
-            return lifted(ufunc)(*inputs, **kwargs)
+            return with_boxes(ufunc)(*inputs, **kwargs)
         return boxed(call_ufunc(ufunc, method, unboxed(inputs), unboxed(kwargs)))
 
     def __array_function__(self, function, types, args, kwargs):
         if foreign(args):
             return NotImplemented
-        return lifted(function)(*args, **kwargs)
+        return with_boxes(function)(*args, **kwargs)
 
 
 def isbox(x):
@@ -186,7 +186,7 @@ def tensor_of(value):
 
 # --------------------------------------------------------------------------------------- functions that NumPy has too
 
-_LIFTED = {}  # a function: the first that was made of it, which also NumPy's own dispatch leads to
+_WITH_BOXES = {}  # a function: the first that was made of it, which also NumPy's own dispatch leads to
 # Functions of the values alone: what they give has no gradient, or their gradient is 0.
 CONSTANT = {
     np.ndim, np.shape, np.size, np.isscalar, np.iscomplexobj, np.isrealobj, np.result_type, np.iscomplex, np.isreal,
@@ -196,15 +196,15 @@ CONSTANT = {
 }  # fmt: skip
 
 
-def lifted(function):
+def with_boxes(function):
     """A function or ufunc of NumPy that takes boxes as well; without a box among its arguments it is NumPy's."""
-    return _LIFTED.get(function) or recorded(function, _run_of(function))
+    return _WITH_BOXES.get(function) or recorded(function, _run_of(function))
 
 
 def named(function):
     """What a namespace shows for a function: it takes boxes, and is differentiated if tapegrad knows how."""
-    known = function in _LIFTED or function in FUNCTIONS or function in UFUNCS or function in CONSTANT
-    return lifted(function) if known else primitive(function)
+    known = function in _WITH_BOXES or function in FUNCTIONS or function in UFUNCS or function in CONSTANT
+    return with_boxes(function) if known else primitive(function)
 
 
 def recorded(function, run):
@@ -236,7 +236,7 @@ def composed(function, on_boxes):
             return _call(wrapped, args, kwargs)
         return on_boxes(*args, **kwargs)
 
-    _LIFTED.setdefault(function, wrapped)
+    _WITH_BOXES.setdefault(function, wrapped)
     return _marked(wraps(function)(wrapped), function)
 
 
@@ -246,7 +246,7 @@ def _run_of(function):
         return lambda *args, **kwargs: call_ufunc(function, "__call__", args, kwargs)
     if function in FUNCTIONS:
         row = FUNCTIONS[function]
-        return lambda *args, **kwargs: row(*namespace._lifted(args, len(args)), **kwargs)
+        return lambda *args, **kwargs: row(*namespace._wrapped(args, len(args)), **kwargs)
     return function
 
 
@@ -265,7 +265,7 @@ for _name in (
     "greater", "greater_equal", "less", "less_equal", "abs",
 ):  # fmt: skip
     _operator = SHORT.get(_name, _name.replace("_divide", "div"))
-    setattr(ArrayBox, f"__{_operator}__", lifted(getattr(np, _name)))
+    setattr(ArrayBox, f"__{_operator}__", with_boxes(getattr(np, _name)))
 
 
 def _reflected(function):
@@ -279,20 +279,20 @@ for _name in (
     "cumprod", "cumsum", "diagonal", "max", "mean", "min", "prod", "ptp", "ravel", "repeat", "squeeze", "std", "sum",
     "swapaxes", "take", "trace", "var", "astype", "conj", "dot", "copy",
 ):  # fmt: skip
-    setattr(ArrayBox, _name, lifted(getattr(np, _name)))
+    setattr(ArrayBox, _name, with_boxes(getattr(np, _name)))
 
 
 def _reshape(self, *shape, order="C"):
-    return lifted(np.reshape)(self, shape[0] if len(shape) == 1 else shape, order=order)
+    return with_boxes(np.reshape)(self, shape[0] if len(shape) == 1 else shape, order=order)
 
 
 def _transpose(self, *axes):
-    return lifted(np.transpose)(self, axes[0] if len(axes) == 1 else axes or None)
+    return with_boxes(np.transpose)(self, axes[0] if len(axes) == 1 else axes or None)
 
 
 ArrayBox.reshape, ArrayBox.transpose, ArrayBox.flatten = _reshape, _transpose, ArrayBox.ravel
-ArrayBox.real = property(lambda self: lifted(np.real)(self))
-ArrayBox.imag = property(lambda self: lifted(np.imag)(self))
+ArrayBox.real = property(lambda self: with_boxes(np.real)(self))
+ArrayBox.imag = property(lambda self: with_boxes(np.imag)(self))
 
 # ---------------------------------------------------------------------------------------------------- functions of users
 
@@ -309,7 +309,7 @@ def primitive(f_raw):
         return _call(wrapped, args, kwargs) if holds_box(args) else f_raw(*args, **kwargs)
 
     if isinstance(f_raw, np.ufunc):
-        _LIFTED.setdefault(f_raw, wrapped)
+        _WITH_BOXES.setdefault(f_raw, wrapped)
     return _marked(wraps(f_raw)(wrapped), f_raw)
 
 

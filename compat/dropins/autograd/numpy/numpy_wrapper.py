@@ -8,7 +8,7 @@ import tapegrad.numpy as _tnp
 from autograd import tracer as _tracer
 
 _ArrayBox, _boxed, _getval, _holds_box = _tracer.ArrayBox, _tracer.boxed, _tracer.getval, _tracer.holds_box
-_lifted, _notrace_primitive, _unboxed = _tracer.lifted, _tracer.notrace_primitive, _tracer.unboxed
+_with_boxes, _notrace_primitive, _unboxed = _tracer.with_boxes, _tracer.notrace_primitive, _tracer.unboxed
 
 numpy_version = _np.__version__
 
@@ -64,18 +64,18 @@ def _listed(function):
     return of_iterable
 
 
-concatenate, stack = _listed(_lifted(_np.concatenate)), _listed(_lifted(_np.stack))
-vstack, hstack, dstack = (_listed(_lifted(f)) for f in (_np.vstack, _np.hstack, _np.dstack))
-column_stack, row_stack = _listed(_lifted(_np.column_stack)), vstack
+concatenate, stack = _listed(_with_boxes(_np.concatenate)), _listed(_with_boxes(_np.stack))
+vstack, hstack, dstack = (_listed(_with_boxes(f)) for f in (_np.vstack, _np.hstack, _np.dstack))
+column_stack, row_stack = _listed(_with_boxes(_np.column_stack)), vstack
 
 
 def where(condition, x=None, y=None):
     """NumPy's; of Python's own numbers and lists it gives such."""
     if x is None and y is None:
-        return _lifted(_np.where)(condition)
+        return _with_boxes(_np.where)(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
-    result = _lifted(_np.where)(condition, x, y)
+    result = _with_boxes(_np.where)(condition, x, y)
     return result if _is_array(condition) or _is_array(x) or _is_array(y) else result.tolist()
 
 
