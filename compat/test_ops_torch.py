@@ -247,8 +247,8 @@ def added_rows(g, index, rows, padding):
 
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
-    "barrier", "cond", "felt_or_zero", "scan", "stop_gradient", "strong_mul", "transfer", "while",
-    "across", "across_vector", "airy", "alias", "amax_rows", "amin_rows", "asinh_slope", "atan2_slope", "atan_slope",
+    "barrier", "cond", "mask_derivative", "scan", "stop_gradient", "strong_mul", "transfer", "while",
+    "across_vector", "airy", "alias", "amax_rows", "amin_rows", "asinh_slope", "atan2_slope", "atan_slope",
     "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y", "beta_ratio", "by_sign",
     "cast_whole", "cbrt", "centred", "centred_transposed", "cofactor", "conv_weight", "cross_entropy_back", "dot_along",
     "eig", "elu_slope", "exp_diff", "exp_shares", "exponent", "function", "gamma_path", "gamma_ratio", "gelu_slope",
@@ -260,7 +260,7 @@ INTERNAL = {
     "prod_others", "product_sum", "put_rows", "rank", "resample", "rnn_layer", "safe_div",
     "safe_reciprocal", "share",
     "shift", "sigmoid_slope", "silu_slope", "simplex_path", "sin_ratio", "softplus_slope",
-    "standardize", "standardize_back",
+    "standardize", "standardize_back", "sum_of_products",
     "stays", "strided_sum", "tanh_slope", "tie", "tie_share", "to_complex",
     "true_places", "unit_vector", "weigh_inner", "weighted_difference",
     "window_best", "winner", "without_part",

@@ -22,7 +22,7 @@ HOMES = {
     conv conv_input conv_weight conv_bias conv_transpose_bias
     """,
     "table.curve": """
-    across laplace_chain laplace_tanh laplace_sigmoid laplace_sin
+    sum_of_products laplace_chain laplace_tanh laplace_sigmoid laplace_sin
     """,
     "table.decompose": """
     inverse_gaps inverse_sizes phase_free cholesky qr lu_factor lu_permutation eigh largest eig svd eigvalsh
@@ -30,14 +30,14 @@ HOMES = {
     """,
     "table.elementwise": """
     eq ne lt le gt ge sign floor ceil trunc round round_decimals isnan isinf isfinite logical_not bitwise_not
-    logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor strong_mul felt_or_zero cast_whole
-    cast transfer clone contiguous alias replaced link conj real imag to_complex add sub mul div neg safe_div
-    safe_reciprocal floor_divide trunc_divide remainder fmod pow_scalar pow twice square sqrt cbrt rsqrt
-    reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan one_minus_square asin acos atan atan_slope sinh
-    cosh tanh tanh_slope asinh asinh_slope acosh atanh atan2 hypot hypot_slope atan2_slope share logaddexp
-    logaddexp2 erf erfc ndtr sigmoid sigmoid_slope softplus softplus_slope logsigmoid relu by_sign leaky_relu
-    elu elu_slope silu silu_slope gelu gelu_slope gelu_tanh gelu_tanh_slope abs sgn_complex sgn winner maximum
-    minimum clamp_min clamp_max clamp clamp_tensor where lerp nan_to_num isclose
+    logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor strong_mul mask_derivative
+    cast_whole cast transfer clone contiguous alias replaced link conj real imag to_complex add sub mul div
+    neg safe_div safe_reciprocal floor_divide trunc_divide remainder fmod pow_scalar pow twice square sqrt
+    cbrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan one_minus_square asin acos atan
+    atan_slope sinh cosh tanh tanh_slope asinh asinh_slope acosh atanh atan2 hypot hypot_slope atan2_slope
+    share logaddexp logaddexp2 erf erfc ndtr sigmoid sigmoid_slope softplus softplus_slope logsigmoid relu
+    by_sign leaky_relu elu elu_slope silu silu_slope gelu gelu_slope gelu_tanh gelu_tanh_slope abs sgn_complex
+    sgn winner maximum minimum clamp_min clamp_max clamp clamp_tensor where lerp nan_to_num isclose
     """,
     "table.embed": """
     embedding add_rows

@@ -2968,7 +2968,7 @@ class OnNumPy:
 
     def run(self, donated, kept):
         from tapegrad.jit import lower
-        from tapegrad.jit.nans import checked
+        from tapegrad.jit.nans import run_checked
 
         environment = dict(self.program.constants)
         for n, a in zip(self.numbers, (*donated, *kept), strict=True):
@@ -2976,7 +2976,7 @@ class OnNumPy:
                 raise TypeError("other shapes")
             environment[n] = np.array(a)
         with np.errstate(all="ignore"):
-            return [lower.to_jax(np.asarray(r)) for r in self.program.run(environment, checked)]
+            return [lower.to_jax(np.asarray(r)) for r in self.program.run(environment, run_checked)]
 
 
 EAGER = set()  # ways that make the function run eagerly at every call

@@ -41,7 +41,7 @@ def directions(op, sample, moved):
     return rng, [testing.random_like(rng, a) if i in moved else None for i, a in enumerate(sample.arrays)]
 
 
-def along(op, sample, ts, h):
+def moved_by(op, sample, ts, h):
     moved = [a if t is None else np.asarray(a + h * t) for a, t in zip(sample.arrays, ts, strict=True)]
     return testing.forward(op, moved, sample.params)
 
@@ -64,7 +64,7 @@ def test_differences(name):
         xs = [testing.leaf(a, False) for a in sample.arrays]
         ys = testing.call(op, xs, sample.params)
         got = push(op, TENSOR_XP, ys, xs, [t if t is None else wrap(t) for t in ts], sample.params)
-        for i, (y, t, want) in enumerate(zip(ys, got, differences(lambda h: along(op, sample, ts, h)), strict=True)):
+        for i, (y, t, want) in enumerate(zip(ys, got, differences(lambda h: moved_by(op, sample, ts, h)), strict=True)):
             where = (name, [np.shape(a) for a in sample.arrays], sample.params, moved, i)
             if i >= op.differentiable:
                 continue

@@ -129,7 +129,7 @@ def test_names():
     own = {n: op for n, op in TABLE.items() if not n.startswith("custom.")}  # others: of drop-ins, made at their import
     missing = {n for n, op in own.items() if op.kind == "elementwise"} - set(COUNTERPARTS)
     not_in_jax = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "nextafter"}
-    parts_of_rules = {"exp_diff", "felt_or_zero", "one_minus_square", "safe_div", "safe_reciprocal", "strong_mul"}
+    parts_of_rules = {"exp_diff", "mask_derivative", "one_minus_square", "safe_div", "safe_reciprocal", "strong_mul"}
     wanted = missing - not_in_jax - parts_of_rules
     assert not wanted, f'COUNTERPARTS here needs rows, as "sinc2": lambda x: jnp.sinc(x / np.pi) ** 2, for {wanted}'
     assert missing - not_in_jax == parts_of_rules

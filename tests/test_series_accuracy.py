@@ -80,7 +80,7 @@ def step(function):
 
 REFERENCE = {
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "strong_mul": lambda g, d: g * d, "felt_or_zero": lambda d, g: d,
+    "strong_mul": lambda g, d: g * d, "mask_derivative": lambda d, g: d,
     "neg": lambda x: -x, "safe_div": lambda x, y: x / y, "safe_reciprocal": lambda x: 1 / x, "reciprocal": lambda x: 1 / x,
     "remainder": lambda x, y: x - y * mp.floor(x / y), "fmod": lambda x, y: x - y * int(x / y), "pow": lambda x, y: x**y,
     "pow_scalar": lambda x, k: mp.mpf(1) if k == 0 else x**k, "square": lambda x: x * x, "twice": lambda x: 2 * x,
@@ -177,7 +177,7 @@ def test_order_10(name):
 def reference(name, params, places, x0, v, w):
     """Coefficients at 60 digits."""
 
-    def along(t):
+    def on_curve(t):
         xs = list(x0)
         for i, a, b in zip(places, v, w, strict=True):
             xs[i] = xs[i] + t * a + t * t * b
@@ -186,9 +186,9 @@ def reference(name, params, places, x0, v, w):
 
     with mp.workdps(60):
         if name not in COSTLY:
-            return mp.taylor(along, 0, ORDER)
+            return mp.taylor(on_curve, 0, ORDER)
         ring = [RADIUS * mp.expjpi(mp.mpf(2 * j) / POINTS) for j in range(POINTS)]  # Cauchy's integral formula
-        values = [along(t) for t in ring]
+        values = [on_curve(t) for t in ring]
         sums = [sum(y / t**k for y, t in zip(values, ring, strict=True)) / POINTS for k in range(ORDER + 1)]
         return [c if any(isinstance(x, mp.mpc) for x in x0) else c.real for c in sums]
 

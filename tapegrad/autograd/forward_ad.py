@@ -240,19 +240,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
     if tensor.shape != tangent.shape:
         raise errors.tangent_size(tensor.shape, tangent.shape)
-    return joined(home, tensor, tangent)  # type: ignore[no-any-return]
+    return dual_of(home, tensor, tangent)  # type: ignore[no-any-return]
 
 
-def joined(home: DualLevel, x: Any, v: Any) -> Any:
+def dual_of(home: DualLevel, x: Any, v: Any) -> Any:
     """The dual of two tensors; below, where they are at levels inside the dual level."""
     top = higher(home, x, v)
     if top is not None:
         check_seen(top, "make_dual", v)
         if isinstance(top, Batch):
-            return top.wrap(joined(home, top.physical(x), top.physical(v)), True, linked(x))
+            return top.wrap(dual_of(home, top.physical(x), top.physical(v)), True, linked(x))
         (p, q), (dp, dq) = top.unwrap(x), top.unwrap(v)
-        moving = None if q is None and dq is None else joined(home, *[zeros_of(p) if t is None else t for t in (q, dq)])
-        return top.wrap(joined(home, p, dp), moving, linked(x))
+        moving = None if q is None and dq is None else dual_of(home, *[zeros_of(p) if t is None else t for t in (q, dq)])
+        return top.wrap(dual_of(home, p, dp), moving, linked(x))
     primal, payload = home.unwrap(x)
     if payload is not None:
         raise RuntimeError(

@@ -48,7 +48,7 @@ def as_tensors(value: Any, name: str, api: str) -> tuple[bool, Tensors]:
     return several, tensors
 
 
-def fresh(tensors: Tensors, create_graph: bool, tracked: bool = True) -> Tensors:
+def new_inputs(tensors: Tensors, create_graph: bool, tracked: bool = True) -> Tensors:
     """New tensors of the same values, so that the same ones captured by the function are told from its arguments."""
     return tuple([t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(tracked) for t in tensors])
 
@@ -81,7 +81,7 @@ def vector(v: Any, like: Tensors, several: bool, api: str, create_graph: bool, r
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"The vector v can only be None if {role} a single Tensor with a single element.")
         return None
-    vs = fresh(as_tensors(v, "v", api)[1], create_graph, False)
+    vs = new_inputs(as_tensors(v, "v", api)[1], create_graph, False)
     if len(vs) != len(like):
         if several:
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
@@ -127,11 +127,11 @@ def filled(gs: Tensors, like: Tensors, strict: bool, create_graph: bool, what: s
     return tuple([create.zeros_like(x) if g is None else g for g, x in zip(gs, like, strict=True)])
 
 
-def finished(value: Any, create_graph: bool, *several: bool) -> Any:
+def as_result(value: Any, create_graph: bool, *several: bool) -> Any:
     """Nested tuples of tensors, detached unless wanted, without the levels that were no tuples."""
     if not several:
         return value if create_graph else value.detach()
-    parts = tuple([finished(v, create_graph, *several[1:]) for v in value])
+    parts = tuple([as_result(v, create_graph, *several[1:]) for v in value])
     return parts if several[0] else parts[0]
 
 
@@ -157,12 +157,12 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vjp")
-        xs = fresh(given, create_graph)
+        xs = new_inputs(given, create_graph)
         several_outputs, ys = called(func, xs, "vjp", strict)
         vs = vector(v, ys, several_outputs, "vjp", create_graph, OUTPUT)
         independent = "The output of the user-provided function is independent of input {}."
         gs = filled(gradients(ys, xs, vs, create_graph), xs, strict, create_graph, "jacobian", independent)
-    return finished(ys, create_graph, several_outputs), finished(gs, create_graph, several)
+    return as_result(ys, create_graph, several_outputs), as_result(gs, create_graph, several)
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -186,7 +186,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "jvp")
-        xs = fresh(given, create_graph)
+        xs = new_inputs(given, create_graph)
         vs = vector(v, xs, several, "jvp", create_graph, INPUT)
         several_outputs, ys = called(func, xs, "jvp", strict)
         ws = weights(ys)
@@ -200,7 +200,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
             "backward trick to compute forward mode gradients."
         )
         gs = filled(gradients(pulled, ws, vs, create_graph), ys, strict, create_graph, "jacobian", independent)
-    return finished(ys, create_graph, several_outputs), finished(gs, create_graph, several_outputs)
+    return as_result(ys, create_graph, several_outputs), as_result(gs, create_graph, several_outputs)
 
 
 def weights(tensors: Tensors) -> Tensors:
@@ -247,12 +247,12 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vhp")
-        xs = fresh(given, create_graph)
+        xs = new_inputs(given, create_graph)
         vs = vector(v, xs, several, "vhp", create_graph, INPUT)
         y, first = gradient_of(func, xs, "vhp", strict)
         independent = "The jacobian of the user-provided function is independent of input {}."
         gs = filled(gradients(first, xs, vs, create_graph), xs, strict, create_graph, "hessian", independent)
-    return finished(y, create_graph), finished(gs, create_graph, several)
+    return as_result(y, create_graph), as_result(gs, create_graph, several)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -276,14 +276,14 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "hvp")
-        xs = fresh(given, create_graph)
+        xs = new_inputs(given, create_graph)
         vs = vector(v, xs, several, "hvp", create_graph, INPUT)
         y, first = gradient_of(func, xs, "hvp", strict)
         ws = weights(xs)
         second = gradients(first, xs, ws, True)
         independent = "The hessian of the user-provided function is independent of entry {} in the grad_jacobian."
         gs = filled(gradients(second, ws, vs, create_graph), xs, strict, create_graph, "hessian", independent)
-    return finished(y, create_graph), finished(gs, create_graph, several)
+    return as_result(y, create_graph), as_result(gs, create_graph, several)
 
 
 # ------------------------------------------------------------------------------------------------ Jacobians and Hessians
@@ -325,13 +325,13 @@ def jacobian(
             create_graph = create_graph or any([x.requires_grad for x in given])
             several_outputs, blocks = forward_blocks(func, given, vectorize)
         else:
-            xs = fresh(given, create_graph)
+            xs = new_inputs(given, create_graph)
             several_outputs, ys = called(func, xs, "jacobian", strict)
             if strict and vectorize:
                 raise not_together("`vectorized=True` are not supported together.")
             rows = batched_rows if vectorize else looped_rows
             blocks = [rows(i, y, xs, create_graph, strict) for i, y in enumerate(ys)]
-    return finished(blocks, create_graph, several_outputs, several)
+    return as_result(blocks, create_graph, several_outputs, several)
 
 
 def not_together(what: str) -> RuntimeError:

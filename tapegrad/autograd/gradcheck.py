@@ -150,7 +150,7 @@ class Check:
         pairs = [(a * 1.0, b * 1.0) if a.dtype.kind in "biu" else (a, b) for a, b in zip(before, after, strict=True)]
         return [((b - a) / (2 * self.eps)).reshape(-1) for a, b in pairs]
 
-    def along(self, i: int, real: Array, imaginary: Array, text: str = "") -> list[Array]:
+    def slopes(self, i: int, real: Array, imaginary: Array, text: str = "") -> list[Array]:
         """Derivative of the outputs along a direction of input i; of a complex input ds/dx + i ds/dy."""
         dx = self.difference(i, real, text)
         if not self.inputs[i].is_complex():
@@ -161,7 +161,7 @@ class Check:
         """Jacobians of every output by input i."""
         x = self.inputs[i]
         units = np.eye(x.numel(), dtype=x._d.real.dtype)
-        rows = [self.along(i, e, e, f"on index {index} ") for e, index in zip(units, np.ndindex(*x.shape), strict=True)]
+        rows = [self.slopes(i, e, e, f"on index {index} ") for e, index in zip(units, np.ndindex(*x.shape), strict=True)]
         if not rows:
             return [np.zeros((0, y.numel())) for y in self.outputs]
         return [np.stack(column) for column in zip(*rows, strict=True)]
@@ -236,7 +236,7 @@ class Check:
         rng = np.random.default_rng(0)
         for i, x in zip(self.places, self.leaves, strict=True):
             u = random_unit(rng, x)
-            found = self.along(i, u, u) if fast else self.numerical(i)
+            found = self.slopes(i, u, u) if fast else self.numerical(i)
             if any(np.abs(n).max(initial=0.0) > (self.nondet_tol if fast else 0) for n in found):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
@@ -259,7 +259,7 @@ class Check:
         pulled = [[] if v is None else self.reverse(y, v[None]) for y, v in zip(self.outputs, vs, strict=True)]
         for j, (i, (u, w)) in enumerate(zip(self.places, us, strict=True)):
             size = float(u.sum() + (w.sum() if self.inputs[i].is_complex() else 0))
-            for k, (n, v) in enumerate(zip(self.along(i, u, w), vs, strict=True)):
+            for k, (n, v) in enumerate(zip(self.slopes(i, u, w), vs, strict=True)):
                 if v is None:
                     a, atol = found[j][k].reshape(-1), self.atol * size
                 else:

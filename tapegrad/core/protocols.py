@@ -32,7 +32,7 @@ class ArrayBackend(Protocol):
 
     def finite(self, x: Any, /) -> bool: ...
     def all_finite(self, xs: Iterable[Any], /) -> bool: ...
-    def without_dead(self, t: Any, g: Any, /) -> Any:
+    def mask_nonfinite(self, t: Any, g: Any, /) -> Any:
         """A product g * d with its non-finite elements at g == 0 set to 0."""
 
     def owns(self, x: Any, /) -> bool:
@@ -109,7 +109,7 @@ class LevelProtocol(Protocol):
     def add_zeros(self, link: Any, g: Any, cot: dict[int, Any], need: Any, /) -> None:
         """Send zeros to what a cotangent is connected with in that way."""
 
-    def behind_links(self, walk: Any, reached: Iterable[int], /) -> dict[int, int]:
+    def reached_by_links(self, walk: Any, reached: Iterable[int], /) -> dict[int, int]:
         """The inputs of a pass that get zeros because of that alone, each with a slot on which these depend, or 0."""
 
     def fill(self, finals: dict[int, Any], slot_of: dict[int, int], tensors: Iterable[Any], /) -> None: ...

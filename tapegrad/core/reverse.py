@@ -88,7 +88,7 @@ class BackwardPass:
         newest = max([self.tape.special, *[t.special for t in self.homes.values()]])
         self.special = newest > 0 and min(self.found, default=newest) <= newest  # there may be links and packed entries
         self.task: Task | None = None  # if hooks watch the pass
-        self.zeros: dict[int, int] = {}  # what gets zeros because of links, see `levels.behind_links`
+        self.zeros: dict[int, int] = {}  # what gets zeros because of links, see `levels.reached_by_links`
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
     def _replays(self) -> tuple[ReplayKind, ReplayKind]:
@@ -140,7 +140,7 @@ class BackwardPass:
             if switch:
                 restore_recording(previous)
         if self.special:
-            self.zeros = levels.behind_links(self, result)
+            self.zeros = levels.reached_by_links(self, result)
         self._check_used(result)
         if not self.retain:
             self.release()

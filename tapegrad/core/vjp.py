@@ -52,7 +52,7 @@ def masked_product(g: Any, d: Any) -> Any:
         return t
     if d.dtype.kind == "b":  # a choice: not even an infinite cotangent reaches what was not taken
         return RAW_XP.where(d, g, 0.0)
-    return arrays.without_dead(t, g)
+    return arrays.mask_nonfinite(t, g)
 
 
 def masked_product_recorded(g: Any, d: Any) -> Any:
@@ -61,7 +61,7 @@ def masked_product_recorded(g: Any, d: Any) -> Any:
         return t
     if d._d.dtype.kind == "b":
         return TENSOR_XP.where(d, g, 0.0)
-    return g * TENSOR_XP.where(zero_masked(d, g), 0.0, d)
+    return g * TENSOR_XP.where(strong_zero_mask(d, g), 0.0, d)
 
 
 def masked_product_traced(g: Any, d: Any) -> Any:
@@ -72,7 +72,7 @@ def masked_product_traced(g: Any, d: Any) -> Any:
     return TENSOR_XP.strong_mul(g, d)
 
 
-def zero_masked(d: Any, g: Any) -> Any:
+def strong_zero_mask(d: Any, g: Any) -> Any:
     """Mask of the elements where the cotangent g is exactly 0 and d is not finite."""
     return TENSOR_XP.logical_and(TENSOR_XP.eq(g, 0), TENSOR_XP.logical_not(TENSOR_XP.isfinite(d)))
 
@@ -388,7 +388,7 @@ def strong_zero_rows(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any
 def strong_zero_matrices(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
     """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
 
-    def guarded(t: Any, gs: list[Any]) -> Any:
+    def masked(t: Any, gs: list[Any]) -> Any:
         if t is None or (not replay.traced and arrays.finite(bottom(t) if replay.record else t)):
             return t
         return replay.xp.where(replay.xp.guard_matrices([t, *gs]), t, 0.0)
@@ -396,7 +396,7 @@ def strong_zero_matrices(replay: ReplayKind, op: Op, rule: Any) -> Callable[...,
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(replay.xp, g, ans, *args, *params)
         gs = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
-        return [guarded(x, gs) for x in t] if op.arity < 0 else guarded(t, gs)
+        return [masked(x, gs) for x in t] if op.arity < 0 else masked(t, gs)
 
     return general
 

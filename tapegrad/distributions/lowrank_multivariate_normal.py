@@ -102,7 +102,7 @@ class LowRankMultivariateNormal(Distribution):
         result: Tensor = variance.expand(self._batch_shape + self._event_shape)
         return result
 
-    def _spread(self, matrix: Tensor) -> Tensor:
+    def _expanded(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + 2 * self._event_shape)
 
     @lazy_property
@@ -110,19 +110,19 @@ class LowRankMultivariateNormal(Distribution):
         """Cholesky factor of the covariance: D^1/2 times that of I + D^-1/2 W W^T D^-1/2."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
-        return self._spread(root * linalg.cholesky(_one_more(scaled @ scaled.mT)))
+        return self._expanded(root * linalg.cholesky(_one_more(scaled @ scaled.mT)))
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """Covariance matrix."""
         factor = self._unbroadcasted_cov_factor
-        return self._spread(factor @ factor.mT + diag_embed(self._unbroadcasted_cov_diag))
+        return self._expanded(factor @ factor.mT + diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """Inverse of the covariance matrix."""
         reduced = self._reduced
-        return self._spread(diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - reduced.mT @ reduced)
+        return self._expanded(diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - reduced.mT @ reduced)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape, rank = self._extended_shape(sample_shape), self.cov_factor.shape[-1:]

@@ -58,23 +58,23 @@ class GivenByMatrix(Distribution):
             matrix = _precision_to_scale_tril(matrix)
         self._unbroadcasted_scale_tril = matrix
 
-    def _spread(self, matrix: Tensor) -> Tensor:
+    def _expanded(self, matrix: Tensor) -> Tensor:
         return matrix.expand(*self._batch_shape, *matrix.shape[-2:])
 
     @lazy_property
     def scale_tril(self) -> Tensor:
         """Cholesky factor of the covariance."""
-        return self._spread(self._unbroadcasted_scale_tril)
+        return self._expanded(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """Covariance matrix."""
-        return self._spread(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+        return self._expanded(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """Inverse of the covariance matrix."""
-        return self._spread(cholesky_inverse(self._unbroadcasted_scale_tril))
+        return self._expanded(cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
 class MultivariateNormal(GivenByMatrix):

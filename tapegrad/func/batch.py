@@ -90,7 +90,7 @@ def vmap(
         outs, out_spec, result_dims = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
-            outs = [chunks_joined(c, d, name, step) for c, d in zip(columns, result_dims, strict=True)]
+            outs = [concatenated_chunks(c, d, name, step) for c, d in zip(columns, result_dims, strict=True)]
         cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
         given = {(id(x), d): leaf for x, d, leaf in zip(fronts, dims, leaves, strict=True) if isinstance(leaf, Box)}
         outs = [
@@ -178,7 +178,8 @@ def run_batch(
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
     with SampleLoop(randomness) as loop:
         columns, out_spec, result_dims = run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
-        return [joined(c, d, name, level.asked_at) for c, d in zip(columns, result_dims, strict=True)], out_spec, result_dims
+        outs = [stacked_samples(c, d, name, level.asked_at) for c, d in zip(columns, result_dims, strict=True)]
+        return outs, out_spec, result_dims
 
 
 def origin(y: Any, wrapped: list[Any], batched: list[bool]) -> tuple[int, list[Any]] | None:
@@ -253,7 +254,7 @@ def run_loop(
     return list(zip(*rows, strict=True)), out_spec, result_dims
 
 
-def joined(column: Sequence[Any], dim: int | None, name: str, asked_at: tuple[str, int]) -> Any:
+def stacked_samples(column: Sequence[Any], dim: int | None, name: str, asked_at: tuple[str, int]) -> Any:
     """An output, batch dimension first unless its out_dim is None, from those of the samples."""
     if dim is None:
         return common(column, name)
@@ -263,7 +264,7 @@ def joined(column: Sequence[Any], dim: int | None, name: str, asked_at: tuple[st
     return stack(list(column))
 
 
-def chunks_joined(column: Sequence[Any], dim: int | None, name: str, step: int) -> Any:
+def concatenated_chunks(column: Sequence[Any], dim: int | None, name: str, step: int) -> Any:
     """An output, batch dimension first unless its out_dim is None, from those of the chunks, of `step` samples each."""
     if dim is None:
         return column[0]

@@ -60,7 +60,7 @@ def scan(
         result = f(tree.unflatten(spec, list(c)), tree.unflatten(rows_spec, list(x)))
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(f"tg.scan: f must return a pair (carry, y), got {type(result).__name__}")
-        after = checked("scan", carry, spec, result[0])
+        after = checked_carry("scan", carry, spec, result[0])
         ys, ys_spec = returned(result[1])
         structure[:] = [ys_spec]
         return [*after, *ys]
@@ -110,7 +110,7 @@ def while_loop(
         return [alias_tensor(predicate("while_loop", called(cond_fn, tensors)))]
 
     def step(tensors: Sequence[Any]) -> list[Any]:
-        return checked("while_loop", carry, spec, called(body_fn, tensors))
+        return checked_carry("while_loop", carry, spec, called(body_fn, tensors))
 
     if not must_trace(carry):
         return tree.unflatten(spec, python_while(test, step, [alias_tensor(c) for c in carry], max_steps))
@@ -201,7 +201,7 @@ class TracedBody:
             results = function(given)
         del given
         body.check_effects(results)
-        self.subprogram = body.finished(results)
+        self.subprogram = body.finish(results)
         self.captures = [capture.tensor for capture in body.tensors]
         self.wrote, self.reason = body.wrote, None if body.aborted is None else body.aborted[0]
         if program_only and self.wrote:
@@ -323,7 +323,7 @@ def rows_at(rows: list[Any], i: int) -> list[Any]:
     return [TENSOR_XP.index(x, (i, Ellipsis)) for x in rows]
 
 
-def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> list[Any]:
+def checked_carry(function: str, before: list[Any], spec: tree.Spec, result: Any) -> list[Any]:
     """Leaves of the next carry, checked to match the previous one."""
     after, got = returned(result)
     if got != spec:

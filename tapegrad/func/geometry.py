@@ -41,13 +41,13 @@ def gradient(f: Field, points: Any) -> Any:
     Raises:
         ValueError: for points or values of f of another shape, here and below.
     """
-    return finished(grad(total(f))(placed(points)), points)
+    return like_points(grad(total(f))(points_tensor(points)), points)
 
 
 def normals(f: Field, points: Any) -> Any:
     """Unit normals of the level sets through the points, in the direction in which f grows; of the points' shape."""
-    g = grad(total(f))(placed(points))
-    return finished(g / length(g).unsqueeze(-1), points)
+    g = grad(total(f))(points_tensor(points))
+    return like_points(g / length(g).unsqueeze(-1), points)
 
 
 def mean_curvature(f: Field, points: Any) -> Any:
@@ -55,7 +55,7 @@ def mean_curvature(f: Field, points: Any) -> Any:
     g, h = derivatives(f, points)
     size = length(g)
     trace = h.diagonal(0, -2, -1).sum(-1)
-    return finished((size * size * trace - quadratic_form(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
+    return like_points((size * size * trace - quadratic_form(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
 
 
 def gaussian_curvature(f: Field, points: Any) -> Any:
@@ -63,10 +63,10 @@ def gaussian_curvature(f: Field, points: Any) -> Any:
     g, h = derivatives(f, points)
     if g.shape[-1] == 2:
         across = turned(g)
-        return finished(quadratic_form(h, across, across) / length(g) ** 3, points)
+        return like_points(quadratic_form(h, across, across) / length(g) ** 3, points)
     rows = h.unbind(-2)
     adjugate = joining.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
-    return finished(quadratic_form(adjugate, g, g) / length(g) ** 4, points)
+    return like_points(quadratic_form(adjugate, g, g) / length(g) ** 4, points)
 
 
 def principal_curvatures(f: Field, points: Any) -> Any:
@@ -78,14 +78,14 @@ def principal_curvatures(f: Field, points: Any) -> Any:
     size = length(g)
     n = g / size.unsqueeze(-1)
     if g.shape[-1] == 2:
-        return finished((quadratic_form(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
+        return like_points((quadratic_form(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
     u, v = tangents(n)
     a, b, c = [quadratic_form(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
     mean, deviation = (a + c) * 0.5, elementwise_records.hypot((a - c) * 0.5, b)
-    return finished(joining.stack([mean + deviation, mean - deviation], -1), points)
+    return like_points(joining.stack([mean + deviation, mean - deviation], -1), points)
 
 
-def placed(points: Any) -> Any:
+def points_tensor(points: Any) -> Any:
     """The points as a tensor."""
     p = operand_of(points)
     if not p._d.ndim or p._d.shape[-1] not in (2, 3):
@@ -93,7 +93,7 @@ def placed(points: Any) -> Any:
     return p
 
 
-def finished(result: Any, points: Any) -> Any:
+def like_points(result: Any, points: Any) -> Any:
     return converted(result, common_class([points]))
 
 
@@ -114,7 +114,7 @@ def total(f: Field) -> Field:
 
 def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
     """Gradient (..., d) and Hessian (..., d, d) of f at each point, by one pass for the gradient and one for each row."""
-    p = placed(points)
+    p = points_tensor(points)
     g, vjp_fn = vjp(grad(total(f)), p)
     unit = create.eye(p.shape[-1], dtype=p.dtype)
     return g, joining.stack([vjp_fn(e.expand(p.shape))[0] for e in unit], -2)

@@ -51,7 +51,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
         previous = set_recording(True)
         try:
             with ForwardLaplacian(t._d.shape[-1]) as level:
-                value, found = level.laplacian(checked(f(level.point(t), *args, **kwargs)))
+                value, found = level.laplacian(one_tensor(f(level.point(t), *args, **kwargs)))
                 level.check_written()
         finally:
             restore_recording(previous)
@@ -62,7 +62,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
     return result
 
 
-def checked(y: Any) -> Any:
+def one_tensor(y: Any) -> Any:
     if not isinstance(y, Box):
         raise errors.not_one_tensor(LAPLACIAN, type(y))
     return y
@@ -114,6 +114,6 @@ def rows_of(f: Callable[..., Any], points: Any, args: Any, kwargs: Any) -> Any:
     """Values of f, with side effects undone: writes, accumulated gradients and random draws."""
     with Dual() as level:  # every tensor a constant: operations run as they are
         try:
-            return examined(checked(f(wrap(points.copy()), *args, **kwargs)), False)
+            return examined(one_tensor(f(wrap(points.copy()), *args, **kwargs)), False)
         finally:
             level.roll_back()

@@ -458,25 +458,25 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
     """Zeros of the given sizes."""
     if min(shape := given("zeros", "size", sizes, size), default=0) < 0:
         raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}.")
-    return finish(np.zeros(checked(shape), _dtype(dtype)), requires_grad, device)
+    return finish(np.zeros(checked_size(shape), _dtype(dtype)), requires_grad, device)
 
 
 @factory
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Ones of the given sizes."""
-    return finish(np.ones(checked(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
+    return finish(np.ones(checked_size(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
 @factory
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Uninitialised memory of the given sizes."""
-    return finish(np.empty(checked(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
+    return finish(np.empty(checked_size(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
 MOST = 1 << 60  # elements, or steps between them, whose bytes a signed 64-bit number counts
 
 
-def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
+def checked_size(shape: tuple[int, ...]) -> tuple[int, ...]:
     if shape and min(shape) < 0:
         raise errors.negative_size(shape)
     if (count := math.prod(shape)) >= MOST or (not count and math.prod(n or 1 for n in shape) >= MOST):
@@ -493,12 +493,12 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     value = from_data(fill_value, dtype)
     if value.dtype.kind != "b" and type(fill_value) in SCALARS and np.isinf(value) and abs(fill_value) < math.inf:
         raise RuntimeError(f"value cannot be converted to type {errors.c_name(value.dtype)} without overflow. In full().")
-    return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
+    return finish(np.full(checked_size(given("full", "size", (size,))), value), requires_grad, device)
 
 
 def _repeated(value: Any, shape: tuple[int, ...]) -> Any:
     """A tensor's value repeated to a shape, as operations, while a function is traced."""
-    return TABLE["clone"].call(TABLE["expand"].call(value.detach(), checked(shape)))
+    return TABLE["clone"].call(TABLE["expand"].call(value.detach(), checked_size(shape)))
 
 
 @factory
@@ -510,7 +510,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
 @factory
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Uninitialised memory with the given sizes and steps (in elements)."""
-    shape, steps = checked(given("empty_strided", "size", (size,))), given("empty_strided", "stride", (stride,))
+    shape, steps = checked_size(given("empty_strided", "size", (size,))), given("empty_strided", "stride", (stride,))
     if len(shape) != len(steps):
         raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
     count = 0 if 0 in shape else 1 + sum([(n - 1) * k for n, k in zip(shape, steps, strict=True)])
@@ -524,7 +524,7 @@ def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
-    shape, order = checked(given("empty_permuted", "size", (size,))), tuple(physical_layout)
+    shape, order = checked_size(given("empty_permuted", "size", (size,))), tuple(physical_layout)
     if sorted(order) != np.arange(len(shape)).tolist():
         raise RuntimeError(
             f"Number of dimensions in size ({len(shape)}) does not match the permutation physical_layout {list(order)}"
@@ -862,7 +862,7 @@ def rand(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Uniform on [0, 1)."""
-    shape = checked(given("rand", "size", sizes, size))
+    shape = checked_size(given("rand", "size", sizes, size))
     return finish(draw("uniform", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
 
@@ -871,7 +871,7 @@ def randn(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Standard normal."""
-    shape = checked(given("randn", "size", sizes, size))
+    shape = checked_size(given("randn", "size", sizes, size))
     return finish(draw("normal", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
 
@@ -952,7 +952,7 @@ def normal(
     The gradient of a tensor is that of mean + std * noise.
     """
     if size is not None:
-        made = draw("normal", checked(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
+        made = draw("normal", checked_size(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])

@@ -121,7 +121,7 @@ def _correction(unbiased: Any, correction: Any) -> float:
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
-    return _spread_measure(_var_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+    return _deviation(_var_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
 
 
 @with_out
@@ -129,10 +129,10 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Standard deviation; its derivative is 0 where it is 0."""
-    return _spread_measure(_std_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+    return _deviation(_std_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
 
 
-def _spread_measure(
+def _deviation(
     op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None, axis: Any
 ) -> Any:
     if isinstance(dim, bool):
@@ -385,7 +385,7 @@ def var_mean(
 ) -> Any:
     """(variance, mean) over the given dimensions, or all."""
     before = next_slot()
-    value = _spread_measure(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
+    value = _deviation(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
     return as_one_node("VarMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 
@@ -396,7 +396,7 @@ def std_mean(
 ) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
     before = next_slot()
-    value = _spread_measure(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
+    value = _deviation(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
     return as_one_node("StdMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 

@@ -28,7 +28,7 @@ from .effects import Written, code_of, written_arguments
 from .explain import explained
 from .inputs import Stale, Unverified
 from .keys import WRITTEN, hidden, is_dead, leaf_names, listed, named, nearest, signature_of, static_key, without_values
-from .lower import placed
+from .lower import default_placement
 from .mesh import Layout
 from .parts import Parts
 from .traced_call import TracedCall
@@ -351,7 +351,7 @@ class Compiled(Generic[P, R]):
     def _add(self, specialization: Specialization, call: TracedCall, arguments: list[Any]) -> CompiledProgram:
         """Make the program of a traced call."""
         layout = self.layout
-        placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
+        placement = default_placement(call.arrays) if layout is None else layout.of_program(arguments, call)
         program = CompiledProgram(self, call, placement)
         STATISTICS.programs += 1
         if program.is_new:

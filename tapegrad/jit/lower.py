@@ -116,7 +116,7 @@ class Placement:
 HOST = None if jax.default_backend() == "cpu" else SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
 
 
-def placed(arrays: Sequence[Any]) -> Placement:
+def default_placement(arrays: Sequence[Any]) -> Placement:
     """For a program of these inputs: on the device of those that are JAX's, else on the host."""
     return Placement({}, next((a.sharding for a in arrays if type(a) is jax_type), HOST), [])
 

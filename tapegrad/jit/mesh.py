@@ -77,7 +77,7 @@ class Layout:
         found: dict[int, Any] = {}
         values = self.signature.bind(*args, **kwargs).arguments
         for name in self.named.keys() & values.keys():
-            for what, spec, leaf in spread(f"the argument {name!r}", self.named[name], values[name]):
+            for what, spec, leaf in leaf_specs(f"the argument {name!r}", self.named[name], values[name]):
                 if isinstance(leaf, Box | ndarray):
                     found[id(leaf)] = self.sharding(what, spec, leaf)
         return [found.get(id(t), self.rest) for t in tensors]
@@ -93,7 +93,7 @@ class Layout:
         known = dict(zip(program.arguments, arguments, strict=True))
         known |= {c.input.number: of(c.owner if c.of is None else c.of) for c in states}
         spec = self.named.get(RETURN)
-        leaves = zip(spread("the result", spec, call.result), call.results, strict=True)
+        leaves = zip(leaf_specs("the result", spec, call.result), call.results, strict=True)
         results = [self.sharding(what, own, leaf) for (what, own, leaf), r in leaves if type(r.value) is Ref]
         results += [arguments[c] if type(c) is int else known[c.input.number] for c, _ in call.writes]
         results += [of(place) for place, ref in call.gradients if ref is not None]
@@ -121,7 +121,7 @@ def is_spec(spec: Any) -> bool:
     )
 
 
-def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+def leaf_specs(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     """For each leaf of a value its name in messages, its specification, and itself; a container may have one specification.
 
     A container of specifications may leave items out.
@@ -137,4 +137,4 @@ def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     for key in specs.keys() - set(keys):
         raise errors.shard_item(what, key)
     for key, child in zip(keys, found[1], strict=True):
-        yield from spread(f"{what}[{key!r}]", specs.get(key), child)
+        yield from leaf_specs(f"{what}[{key!r}]", specs.get(key), child)

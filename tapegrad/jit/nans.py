@@ -23,10 +23,10 @@ def find(program: Program, environment: dict[int, Any]) -> None:
     Raises:
         FloatingPointError: naming the first operation that makes nan of operands without it, and its line.
     """
-    program.run(environment, checked)
+    program.run(environment, run_checked)
 
 
-def checked(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+def run_checked(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
     """One instruction of the program on NumPy arrays."""
     op = instruction.op
     got = forward_of(op, operands, params, half_of(operands) if op.wide else None)

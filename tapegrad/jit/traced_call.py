@@ -210,7 +210,7 @@ class TracedCall:
         """FloatingPointError if the call has made nan."""
         arrays = self.trace.values
         for i in self.program.code:
-            nans.checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
+            nans.run_checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
 
     # ---------------------------------------------------------------------------------------------- what it has done
 

@@ -25,7 +25,7 @@ class NumPy:
     unbroadcast = staticmethod(functions.unbroadcast)
     finite = staticmethod(functions.finite)
     all_finite = staticmethod(functions.all_finite)
-    without_dead = staticmethod(functions.without_dead)
+    mask_nonfinite = staticmethod(functions.mask_nonfinite)
     owns = staticmethod(functions.owns)
     ensure_owned = staticmethod(functions.ensure_owned)
     fits = staticmethod(functions.fits)

@@ -12,14 +12,14 @@ from ..core.vjp import RAW_XP
 REST, LAST = (slice(0, -1), Ellipsis), (-1, Ellipsis)
 
 
-def _across(x: Any, y: Any) -> Any:
+def _sum_of_products(x: Any, y: Any) -> Any:
     return np.einsum("i...,i...->...", *np.broadcast_arrays(x, y))
 
 
 def _squares(xp: Any, stack: Any) -> Any:
     """Sum over the directions of J_i J_i."""
     j = xp.index(stack, REST)
-    return xp.across(j, j)
+    return xp.sum_of_products(j, j)
 
 
 def _chained(d1: Any, d2: Any, stack: Any) -> Any:

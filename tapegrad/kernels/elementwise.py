@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_inexact
-from .numpy import finite, without_dead
+from .numpy import finite, mask_nonfinite
 
 
 def _keeping_integers(name: str) -> Any:
@@ -22,7 +22,7 @@ def _at_decimals(xp: Any, x: Any, decimals: int) -> Any:
 
 def _strong(g: Any, d: Any) -> Any:
     t = np.multiply(g, d)
-    return t if finite(t) else without_dead(t, g)
+    return t if finite(t) else mask_nonfinite(t, g)
 
 
 def _cast(xp: Any, x: Any, dtype: Any, source: Any = None) -> Any:

@@ -58,7 +58,7 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
     elif type(index) is FlatIndex and out.flags.c_contiguous:
-        _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
+        _add_flat(out.reshape(-1), index.at.reshape(-1), _repeated(v, index.at.shape).reshape(-1))
     elif _is_of_rows(index) and out.ndim > 1 and (np.size(v) >= FEW_ROWS or out.dtype in HALF):
         _add_rows(out, index[0], v)
     elif type(index) is FlatIndex or (np.size(v) < FEW and out.dtype not in HALF):
@@ -74,7 +74,7 @@ def _is_of_rows(index: Any) -> bool:
     return type(index) is tuple and len(index) == 1 and index[0].dtype == INT64
 
 
-def _spread(v: Any, shape: tuple[int, ...]) -> Any:
+def _repeated(v: Any, shape: tuple[int, ...]) -> Any:
     return v if v.shape == shape else np.broadcast_to(v, shape)
 
 
@@ -93,7 +93,7 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
     if not all_below(i, len(out)):
         i = np.where(i < 0, i + len(out), i)
     width = out.size // len(out)
-    rows = _spread(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
+    rows = _repeated(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
     if (total := accumulate.product_at_rows(len(out), i, rows)) is not None:
         out += total.reshape(out.shape)
     elif rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:

@@ -204,7 +204,7 @@ def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Ar
         return quietly(add_reduce, x, axes, None, None, keepdims)
 
 
-def without_dead(t: Array, g: Array) -> Array:
+def mask_nonfinite(t: Array, g: Array) -> Array:
     """A product g * d with 0 where it is not finite and g is exactly 0."""
     mask = (g == 0) & ~np.isfinite(t)
     return np.where(mask, np.zeros((), t.dtype), t) if mask.any() else t

@@ -22,7 +22,7 @@ class Levels:
     backward_of_floats = staticmethod(scalar.backward_scalar)
     backward_linked = staticmethod(links.backward_linked)
     add_zeros = staticmethod(links.add_zeros)
-    behind_links = staticmethod(links.behind)
+    reached_by_links = staticmethod(links.reached_by_links)
     fill = staticmethod(links.fill)
     batched_gradient = staticmethod(batched_gradient.batched_gradient)
 

@@ -72,7 +72,7 @@ def add_zeros(link: Any, g: Any, cot: dict[int, Any], need: Any) -> None:
         cot[s] = fixed_like(zeros, g) if isinstance(g, Box) else zeros
 
 
-def behind(walk: Any, reached: Iterable[int]) -> dict[int, int]:
+def reached_by_links(walk: Any, reached: Iterable[int]) -> dict[int, int]:
     """The inputs of a pass that it reached through links alone, each with a slot on which its zeros depend, or 0.
 
     If the pass is recorded, they depend on what the products with zeros would, as in PyTorch.

@@ -56,7 +56,7 @@ class Series:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return shape_of(self.c[0])
+        return coefficient_shape(self.c[0])
 
     @property
     def ndim(self) -> int:
@@ -184,7 +184,7 @@ class SeriesNamespace:
 
         def product(u: Any, v: Any) -> Any:
             if op.name == "strong_mul":
-                return u * self.call(TABLE["felt_or_zero"], [v, a.c[0] if type(a) is Series else a], ())
+                return u * self.call(TABLE["mask_derivative"], [v, a.c[0] if type(a) is Series else a], ())
             return u * v if op.name == "mul" else self.call(op, [u, v], params)
 
         def gen(k: int) -> Coefficient:
@@ -239,8 +239,8 @@ class SeriesNamespace:
         """A coefficient in the series' shape (of broadcast operands, one alone may vary), real if the series is."""
         if out.dtype.kind != "c" and Series(self, [c]).dtype.kind == "c":
             c = self.call(TABLE["real"], [c], ())
-        shape = shape_of(out.c[0])
-        if shape_of(c) == shape:
+        shape = coefficient_shape(out.c[0])
+        if coefficient_shape(c) == shape:
             return c
         return TABLE["expand"].forward(arrays.as_array(c), shape) if self.raw else TENSOR_XP.expand(c, shape)
 
@@ -448,7 +448,7 @@ def tensor_of(c: Any) -> Any:
     return c if isinstance(c, Box) else wrap(arrays.as_array(c))
 
 
-def shape_of(c: Any) -> tuple[int, ...]:
+def coefficient_shape(c: Any) -> tuple[int, ...]:
     return c._d.shape if isinstance(c, Box) else getattr(c, "shape", ())
 
 

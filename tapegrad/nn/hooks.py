@@ -293,7 +293,7 @@ class Passing:
 
     def before(self, _: Any, grad_outputs: Any) -> Any:
         """Called with the gradients of the outputs."""
-        grads: Any = spread(self.outputs, grad_outputs, self.n_outputs)
+        grads: Any = at_positions(self.outputs, grad_outputs, self.n_outputs)
         for hook in self.pre_hooks:
             grads = answer(hook(self.module, grads), grads, "Backward pre hook", "grad_output")
         if self.inputs is not None:
@@ -324,7 +324,7 @@ class Passing:
         if grad_outputs is None:  # the gradients did not pass through the outputs
             return None
         filled = [create.zeros(m[0], dtype=m[1]) if g is None else g for g, m in zip(grad_inputs, self.metas, strict=True)]
-        grads: Any = spread(self.inputs, filled, self.n_inputs)
+        grads: Any = at_positions(self.inputs, filled, self.n_inputs)
         for hook in self.hooks:
             grads = answer(hook(self.module, grads, grad_outputs), grads, "Backward hook", "grad_input")
         return tuple([None if g is None else grads[i] for g, i in zip(grad_inputs, self.inputs or (), strict=True)])
@@ -359,9 +359,9 @@ def recorded(t: Any) -> Any:
     return t
 
 
-def spread(places: list[int] | None, grads: Sequence[Any], n: int) -> tuple[Any, ...]:
+def at_positions(positions: list[int] | None, grads: Sequence[Any], n: int) -> tuple[Any, ...]:
     """A tuple of n gradients: those given at their positions, None elsewhere."""
-    found = dict(zip(places or (), grads, strict=True))
+    found = dict(zip(positions or (), grads, strict=True))
     return tuple([found.get(i) for i in range(n)])
 
 

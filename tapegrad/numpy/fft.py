@@ -23,11 +23,11 @@ def _line(name: str) -> Transform:
     """A transform along one axis."""
     transform = getattr(transforms, name)
 
-    def along(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
+    def on_axis(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
         x = _floating(_tensor(a))
         return _into(f"fft.{name}", out, transform(x, n, axis, norm))
 
-    return _public(name, along)
+    return _public(name, on_axis)
 
 
 def _grid(name: str, two: bool) -> Transform:

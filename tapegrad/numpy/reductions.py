@@ -125,7 +125,7 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
     return _into("mean", out, result)
 
 
-def _spread(name: str, function: Callable[..., Any], root: bool) -> Callable[..., Any]:
+def _deviation(name: str, function: Callable[..., Any], root: bool) -> Callable[..., Any]:
     def measure(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO, *, where: Any = NO,
         mean: Any = NO, correction: Any = NO,
@@ -156,8 +156,8 @@ def _root(variance: Any) -> Any:
     return select(zero, 0.0, records.sqrt(select(zero, 1.0, variance)))
 
 
-override(np.var)(_spread("var", reduce.var, False))
-override(np.std)(_spread("std", reduce.std, True))
+override(np.var)(_deviation("var", reduce.var, False))
+override(np.std)(_deviation("std", reduce.std, True))
 
 
 @override(np.ptp)

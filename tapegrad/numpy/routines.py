@@ -207,10 +207,10 @@ def _block(arrays: Any) -> Any:
     def depth(value: Any) -> int:
         return 1 + max_of(*(2 * [depth(value[0])])) if isinstance(value, list) else 0
 
-    def joined(value: Any, level: int) -> Any:
+    def concatenated(value: Any, level: int) -> Any:
         if not isinstance(value, list):
             return _at_least(_tensor(value), rank)
-        xs = [joined(v, level + 1) for v in value]
+        xs = [concatenated(v, level + 1) for v in value]
         return cat(xs, level - levels)
 
     def ranks(value: Any) -> int:
@@ -222,7 +222,7 @@ def _block(arrays: Any) -> Any:
 
     levels = depth(arrays)
     rank = max_of(levels, ranks(arrays))
-    return joined(arrays, 0)
+    return concatenated(arrays, 0)
 
 
 @override(np.fliplr)

@@ -213,7 +213,7 @@ class SubTrace(Trace):
             return True
         return any([0 < abs(s) < self.floor for e in entries for s in inputs_of(e)])
 
-    def finished(self, results: Sequence[Any]) -> SubProgram | None:
+    def finish(self, results: Sequence[Any]) -> SubProgram | None:
         """The sub-program with these results; None if the trace has aborted."""
         if self.aborted is None:
             refs = [self.number_of(t, t._d) for t in results]
@@ -344,7 +344,7 @@ def traced_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) 
     start = next_slot()
     with SubTrace(program_only=True) as body:
         results = function(*[body.given(record.asarray(v)) for v in values])
-        subprogram = body.finished(results)
+        subprogram = body.finish(results)
     del results
     current_tape().drop(start)
     if subprogram is None:

@@ -60,7 +60,7 @@ def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple
     own = max(ranks[0], ranks[1], ranks[3])  # of the weights
     q, k, v, mask = [batching.padded(x, max(ranks), b) for x, b in zip(args, batched, strict=True)]
     if not (batched[0] or batched[1] or batched[3]):
-        q = batching.spread(batching.padded(q, max(ranks), False), n, False)
+        q = batching.with_batch(batching.padded(q, max(ranks), False), n, False)
     out, weights = op.call([q, k, v, mask])
     sizes = weights._d.shape
     return out, weights if own == max(ranks) else TABLE["reshape"].call(weights, (n, *sizes[1 + max(ranks) - own :]))

@@ -31,7 +31,7 @@ def leading(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[
     return pointwise(op, n, args, batched, params)
 
 
-def spread(x: Any, n: int, batched: bool) -> Any:
+def with_batch(x: Any, n: int, batched: bool) -> Any:
     """An argument that has the batch dimension: one that had none is repeated, without memory of its own."""
     return x if batched or not isinstance(x, Box) else TABLE["expand"].call(x, (n, *x._d.shape))
 
@@ -198,7 +198,7 @@ class BatchedParams:
         self.steps = steps
 
     def __call__(self, op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
-        values = args if all(batched) else [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+        values = args if all(batched) else [with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
         shape = values[0]._d.shape[1:]
         if op.arity < 0:
             values = [values]
@@ -317,14 +317,14 @@ def chained(n: int, shape: Shape, dtype: Any, chain: Params) -> Params:
 
 def through_views(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
     """An op that writes where a chain of views looks: its parameter."""
-    values = [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    values = [with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
     base = values[0]._d
     return op.call(*values, chained(n, base.shape[1:], base.dtype, params[0]))
 
 
-def joined(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
+def concatenated(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
     """An op of a sequence of arrays that puts them side by side along a dimension."""
-    return op.call([spread(x, n, b) for x, b in zip(args, batched, strict=True)], params[0] + 1)
+    return op.call([with_batch(x, n, b) for x, b in zip(args, batched, strict=True)], params[0] + 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- indices
@@ -378,7 +378,7 @@ def aligned(v: Any, before: int, rank: int) -> Any:
     return TABLE["permute"].call(v, (*range(1, before + 1), 0, *range(before + 1, rank))) if before else v
 
 
-def placed(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
+def put_in_zeros(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
     """An op that puts its argument at an index into zeros of a shape."""
     shape, index = params
     own, index, before, rank = batch_index(shape, index)
@@ -388,7 +388,7 @@ def placed(op: Op, n: int, args: list[Any], batched: list[bool], params: Params)
 
 def changed(op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
     """An op that gives a copy of its first argument with something done at an index, perhaps by the second."""
-    x, *values = [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    x, *values = [with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
     shape = x._d.shape[1:]
     own, index, before, rank = batch_index(shape, params[0])
     line = x if own == shape else TABLE["reshape"].call(x, (n, *own))

@@ -289,7 +289,7 @@ def _swapped(x: Any) -> Any:
 def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     body, carried, scanned, length, reverse, history = params
     carry, rows, rest = _split(args, carried, scanned)
-    carry = [batching.spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
+    carry = [batching.with_batch(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
     rows = [_swapped(x) if b else x for x, b in zip(rows, batched[carried : carried + scanned], strict=True)]
     flags = [True] * carried + batched[carried:]
     first = _order(length, reverse)[0] if length else 0
@@ -408,7 +408,7 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
     condition, body, carried, conditional = params
     carry, of_condition, of_body = _split(args, carried, conditional)
     flags, of_test, of_step = _split(batched, carried, conditional)
-    carry = [batching.spread(x, n, b) for x, b in zip(carry, flags, strict=True)]
+    carry = [batching.with_batch(x, n, b) for x, b in zip(carry, flags, strict=True)]
     flags = [True] * carried
 
     def going(c: Tensors, k: Tensors) -> Any:

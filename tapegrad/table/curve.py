@@ -12,22 +12,22 @@ import numpy as np
 
 from ..core.op import TABLE, Op
 from ..core.vjp import RAW_XP, WITHHELD, add, arrays
-from ..kernels.curve import LAST, REST, Two, _across, _chained, _sigmoid, _sin, _squares, _tanh
+from ..kernels.curve import LAST, REST, Two, _chained, _sigmoid, _sin, _squares, _sum_of_products, _tanh
 from . import batching, elementwise  # noqa: F401 (the closed forms below read its records)
 from .define import define
 from .samples import curve as samples
 
 
-def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    x, y = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+def _sum_of_products_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, y = [batching.with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
     return TABLE["sum"].call(x * y, (1,), False)
 
 
 # Sum over the rows of the products of two stacks.
 define(
-    "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
-    jax="curve.across", saves=("y", "x"), arity=2, wide=True,
-    batch=_across_batch, samples=samples.ACROSS,
+    "sum_of_products", "bilinear", _sum_of_products, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
+    jax="curve.sum_of_products", saves=("y", "x"), arity=2, wide=True,
+    batch=_sum_of_products_batch, samples=samples.SUM_OF_PRODUCTS,
 )  # fmt: skip
 
 
@@ -50,13 +50,13 @@ def _by_stack_raw(g: Any, d1: Any, d2: Any, stack: Any) -> Any:
 
 def _d_chain(xp: Any, g: Any, ans: Any, args: list[Any], wanted: list[bool]) -> list[Any]:
     d1, d2, stack = args
-    by_d1 = xp.across(g, stack) if wanted[0] else None
+    by_d1 = xp.sum_of_products(g, stack) if wanted[0] else None
     by_d2 = xp.index(g, LAST) * _squares(xp, stack) if wanted[1] else None
     return [by_d1, by_d2, _by_stack(xp, g, d1, d2, stack) if wanted[2] else None]
 
 
 def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    *xs, stack = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    *xs, stack = [batching.with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
 
     def exchanged(t: Any) -> Any:  # of a stack: the batch and the directions
         return TABLE["permute"].call(t, (1, 0, *range(2, t._d.ndim)))
@@ -90,7 +90,7 @@ def _closed(name: str, two: Two, third: Third) -> None:
         d1, d2 = ds
         if g[1] is None:
             return g[0] * d1
-        t = xp.across(g[1], stack) * d2
+        t = xp.sum_of_products(g[1], stack) * d2
         t = t if g[0] is None else g[0] * d1 + t
         return t + _squares(xp, stack) * third(d1) * xp.index(g[1], LAST)
 
@@ -109,7 +109,7 @@ def _closed(name: str, two: Two, third: Third) -> None:
         if sx and (need is None or sx in need):
             t = g[0] * d1 if 0 in g else np.zeros_like(d1)
             if gs is not None:
-                more = _across(gs, stack) * d2
+                more = _sum_of_products(gs, stack) * d2
                 t += more
                 more = _squares(RAW_XP, stack) * third(d1)
                 more *= gs[-1]

@@ -174,29 +174,29 @@ _logical("bitwise_xor", _on_bits("bitwise_xor"))
 # Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
 
 
-def _felt(xp: Any, d: Any, g: Any) -> Any:
+def _unmasked(xp: Any, d: Any, g: Any) -> Any:
     return xp.logical_or(xp.ne(g, 0.0), xp.isfinite(d))
 
 
 def _strong_tangent(xp: Any, tangents: Any, ans: Any, g: Any, d: Any) -> Any:
     """Where g is 0, a change of d that is not finite counts as little as d itself."""
     of_g, of_d = tangents
-    terms = [] if of_g is None else [xp.strong_mul(of_g, xp.felt_or_zero(d, g))]
+    terms = [] if of_g is None else [xp.strong_mul(of_g, xp.mask_derivative(d, g))]
     terms += [] if of_d is None else [xp.strong_mul(g, of_d)]
     return sum(terms[1:], terms[0])
 
 
 binary(
-    "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
+    "strong_mul", _strong, (lambda xp, ans, g, d: xp.mask_derivative(d, g), lambda xp, ans, g, d: g),
     "g * d, and 0 where g is exactly 0.",
     jax="elementwise.strong_mul", saves=("g d", "g"), display="Mul", samples=samples.at_zero, singular=True,
     jvp=_strong_tangent,
 )  # fmt: skip
 binary(
-    "felt_or_zero", lambda xp, d, g: xp.where(xp.logical_or(xp.not_equal(g, 0), xp.isfinite(d)), d, 0),
-    (lambda xp, ans, d, g: _felt(xp, d, g), None),
+    "mask_derivative", lambda xp, d, g: xp.where(xp.logical_or(xp.not_equal(g, 0), xp.isfinite(d)), d, 0),
+    (lambda xp, ans, d, g: _unmasked(xp, d, g), None),
     "d, and 0 where it is not finite and g is exactly 0.",
-    constant_in="", saves=("d g", ""), display="Where", samples=samples.felt_or_zero,
+    constant_in="", saves=("d g", ""), display="Where", samples=samples.mask_derivative,
 )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], param
 
 
 def _add_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    g, (rows, padding) = batching.spread(args[0], n, batched[0]), params
+    g, (rows, padding) = batching.with_batch(args[0], n, batched[0]), params
     index, padding = _shifted(args[1], n, batched[1], rows, padding)
     return TABLE["reshape"].call(op.call(g, index, n * rows, padding), (n, rows, g._d.shape[-1]))
 

@@ -77,7 +77,7 @@ define(
 _basic_index = TABLE["index"].variant(forward=operator.getitem)  # for an index of which this is known
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    jax="index.index_zeros", display="IndexPut", batch=batching.placed, samples=samples.scattered,
+    jax="index.index_zeros", display="IndexPut", batch=batching.put_in_zeros, samples=samples.scattered,
 )  # fmt: skip
 define(
     "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),),
@@ -91,7 +91,7 @@ define(
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
-    jax="index.write_zeros", batch=batching.placed, samples=samples.scattered, display="IndexPut",
+    jax="index.write_zeros", batch=batching.put_in_zeros, samples=samples.scattered, display="IndexPut",
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ define(
 def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     if not batched[0] and args[0]._d.ndim == 1:
         return op.call(*args, *params)
-    rows, values = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    rows, values = [batching.with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
     if rows._d.ndim > 2:
         return op.call(rows, values, *params)
     shape = values._d.shape
@@ -142,7 +142,7 @@ _places_of = define(
 def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     if not batched[1]:
         return op.call(*args, *params)
-    x, tests = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    x, tests = [batching.with_batch(x, n, b) for x, b in zip(args, batched, strict=True)]
     shape, count = x._d.shape, math.prod(tests._d.shape[1:])
     tests = TABLE["reshape"].call(tests, (n, *(1,) * (len(shape) - 1), count))
     found = TABLE["any"].call(TABLE["eq"].call(TABLE["reshape"].call(x, (*shape, 1)), tests), (len(shape),), False)

@@ -35,7 +35,7 @@ def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
 
 
 def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    x, *values = [batching.spread(a, n, b) for a, b in zip(args[:-1], batched[:-1], strict=True)]
+    x, *values = [batching.with_batch(a, n, b) for a, b in zip(args[:-1], batched[:-1], strict=True)]
     _, rows, width = x._d.shape
     index = numbered(args[-1], n, batched[-1], rows)
     return TABLE["reshape"].call(op.call(TABLE["reshape"].call(x, (n * rows, width)), *values, index), (n, rows, width))

@@ -110,7 +110,7 @@ def _d_total(xp: Any, g: Any, ans: Any, x: Any, label: Any, divisor: float) -> A
 
 
 def _several_totals(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    x, label = (batching.spread(a, n, own) for a, own in zip(args, batched, strict=True))
+    x, label = (batching.with_batch(a, n, own) for a, own in zip(args, batched, strict=True))
     if op.name == "nll_total":
         losses = -TABLE["take_along"].call(x, label, 2)
     else:

@@ -146,7 +146,7 @@ def _j_product_sum(xp: Any, ts: Any, ans: Any, x: Any, y: Any, r: Any) -> Any:
 
 
 def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    x, params = batching.spread(args[0], n, batched[0]), (batching.one_on(params[0], 0), *params[1:])
+    x, params = batching.with_batch(args[0], n, batched[0]), (batching.one_on(params[0], 0), *params[1:])
     if not (batched[1] or batched[2]):
         return op.call(x, *args[1:], *params)
     y, *rest = op.call(x, 1.0, 0.0, *params)
@@ -155,7 +155,7 @@ def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple
 
 
 def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    g, centred, r = (batching.spread(a, n, own) for a, own in zip(args[:3], batched, strict=False))
+    g, centred, r = (batching.with_batch(a, n, own) for a, own in zip(args[:3], batched, strict=False))
     dims, moves, *sizes = (batching.one_on(params[0], 0), *params[1:])
     gw, w = (g * batching.padded(args[3], len(g._d.shape) - 1, True), 1.0) if batched[3] else (g, args[3])
     parts = op.call(gw, centred, r, w, dims, moves, None, None)

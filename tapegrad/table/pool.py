@@ -38,7 +38,7 @@ _places = define(
     jax="windows.pool_places",
     arity=2,
     params=WINDOWS,
-    samples=samples.placed,
+    samples=samples.chosen,
     batch=batching.last,
 )
 _unfolded = define(

@@ -369,14 +369,14 @@ define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
     jax="reduce.scatter_zeros", saves=("index", ""), arity=2,
-    batch=batching.shape_and_dims(1), samples=samples.placed,
+    batch=batching.shape_and_dims(1), samples=samples.along_dim,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
     jax="reduce.scatter_sum", saves=("index", ""), arity=2,
     batch=batching.shape_and_dims(1),
-    wide=True, samples=samples.placed_twice,
+    wide=True, samples=samples.along_dim_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", lambda xp, x, index, dim: take_along(x, index, dim),
@@ -512,7 +512,7 @@ define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.l
 
 
 def _batched_pair(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    return op.call(*[batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)])
+    return op.call(*[batching.with_batch(x, n, b) for x, b in zip(args, batched, strict=True)])
 
 
 # What two records computed for one function, as the outputs of one node, whose hooks see both gradients.

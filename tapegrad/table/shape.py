@@ -192,7 +192,7 @@ def _apart_backward(parts: Callable[..., Iterable[Any]]) -> rules.Backward:
 _cat = define(
     "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_apart(_cat_parts),),
     jax="shape.cat", arity=-1, params=("dim", "lengths"), raw_backward=_apart_backward(_cat_parts),
-    batch=batching.joined, samples=samples.CAT,
+    batch=batching.concatenated, samples=samples.CAT,
     # the tape keeps lengths, not arrays
     around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
 )  # fmt: skip
@@ -200,7 +200,7 @@ _cat = define(
 
 _stack = define(
     "stack", "linear", _stacked, (_apart(_stack_parts),), arity=-1, params=("dim",),
-    raw_backward=_apart_backward(_stack_parts), batch=batching.joined, samples=samples.STACK,
+    raw_backward=_apart_backward(_stack_parts), batch=batching.concatenated, samples=samples.STACK,
 )  # fmt: skip
 
 

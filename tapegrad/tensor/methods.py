@@ -22,7 +22,7 @@ COMPRESSED = [
 SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
 
 
-class Later:
+class LazyMethod:
     """A method that is made when it is first looked up, and then stands in its own place."""
 
     __slots__ = ("line", "name", "place")
@@ -54,7 +54,7 @@ def _method(line: names.Line, place: str, function: Callable[..., Any]) -> Calla
     return getattr(TableMethods, line.name + "_") if place in names.IN_PLACE_OPERATORS else function
 
 
-def _later() -> dict[str, Later]:
+def _lazy_methods() -> dict[str, LazyMethod]:
     """Names of methods and operators."""
     found = {}
     for line in names.LINES:
@@ -65,7 +65,7 @@ def _later() -> dict[str, Later]:
                 name = line.name + "_"
             elif (name := names.OPERATORS.get(place) or names.IN_PLACE_OPERATORS.get(place, "")) == "":
                 continue
-            found[name] = Later(name, line, place)
+            found[name] = LazyMethod(name, line, place)
     return found
 
 
@@ -74,7 +74,7 @@ def methods() -> dict[str, Callable[..., Any]]:
     return {name: getattr(TableMethods, name) for name in LATER}
 
 
-LATER = _later()
+LATER = _lazy_methods()
 
 
 @functools.cache
@@ -99,14 +99,14 @@ def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[...
 
 
 def _keeping_dtype(method: Callable[..., Any]) -> Callable[..., Any]:
-    def checked(self: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def keeping_dtype(self: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         own = raw(self).dtype
         if dtype is not None and own.kind != "b" and dtypes.to_numpy(dtype) != own:
             a, b = errors.c_name(own), errors.c_name(dtypes.to_numpy(dtype))
             raise RuntimeError(f"Bad in-place call: input tensor dtype {a} and output tensor dtype {b} should match")
         return method(self, *args, **kwargs)
 
-    return checked
+    return keeping_dtype
 
 
 def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:

@@ -71,10 +71,10 @@ def replaced(hook: Any, result: Any, given: Grads, grads: Grads) -> Grads:
     name = getattr(hook, "__name__", repr(hook))
     if len(result) != len(grads):
         raise errors.hook_count(name, len(result), len(grads))
-    return tuple([checked(name, new, old) for new, old in zip(result, grads, strict=True)])
+    return tuple([checked_gradient(name, new, old) for new, old in zip(result, grads, strict=True)])
 
 
-def checked(name: str, new: Any, old: Any) -> Any:
+def checked_gradient(name: str, new: Any, old: Any) -> Any:
     """One returned gradient, in the form of the old one."""
     if new is None:
         return None

@@ -134,7 +134,7 @@ def block_of(t: Any) -> TypedStorage:
     return TypedStorage(line if line.dtype is t.dtype else line.view(t.dtype))
 
 
-def placed(source: Any, storage_offset: int, size: Any, stride: Any) -> Any:
+def on_storage(source: Any, storage_offset: int, size: Any, stride: Any) -> Any:
     """The tensor on a storage, or on another tensor's memory, from an offset on; row-major without steps of its own."""
     line = source._line if isinstance(source, _Storage) else source.detach()
     if size is None:

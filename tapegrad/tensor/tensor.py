@@ -287,7 +287,7 @@ class Tensor(Filling, Protocols, TableMethods):
             source = create.empty(0, dtype=self.dtype)
         if source.dtype is not self.dtype:
             raise RuntimeError(f"set_() needs memory of {self.dtype}, not of {source.dtype}")
-        memory.rebind(self, storages.placed(source, storage_offset, size, stride))
+        memory.rebind(self, storages.on_storage(source, storage_offset, size, stride))
         return self
 
     def as_subclass(self, cls: builtins.type[T]) -> T:
@@ -864,7 +864,7 @@ class Tensor(Filling, Protocols, TableMethods):
         target = given("resize_", "size", sizes)
         if (n := math.prod(target)) >= 1 << 63:
             raise RuntimeError(f"numel: integer multiplication overflow. In resize_() to {list(target)}.")
-        create.checked(target)
+        create.checked_size(target)
         if self.requires_grad:
             raise errors.resize_tracked()
         a = operands.form_of(raw(self))
@@ -888,7 +888,7 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
-        target = create.checked(given("resize", "size", sizes))
+        target = create.checked_size(given("resize", "size", sizes))
         a = raw(self)
         if math.prod(target) != a.size:
             raise errors.resize_count(target, a.shape)

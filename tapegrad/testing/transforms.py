@@ -128,10 +128,10 @@ def taylor(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 
     terms = curve(*map(wrap_copy, xs))
 
-    def along(t: Any) -> list[Any]:
+    def on_curve(t: Any) -> list[Any]:
         return [f(*[wrap_copy(x) + t * wrap_copy(v) + t * t * wrap_copy(w) for x, v, w in zip(xs, vs, ws, strict=True)])]
 
-    derivatives: Callable[[Any], list[Any]] = along
+    derivatives: Callable[[Any], list[Any]] = on_curve
     for _ in range(ORDER):
         derivatives = _with_next(derivatives)
     nested = derivatives(wrap_copy(np.array(0.0)))
@@ -191,7 +191,7 @@ def laplacian(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
             return [level.laplacian(y) for y in f(*moved)]
 
     got = pairs(*ps)
-    seconds = [func.jet(f, ps, [[wrap_copy(v), wrap_copy(np.zeros_like(v))] for v in along])[1] for along in vs]
+    seconds = [func.jet(f, ps, [[wrap_copy(v), wrap_copy(np.zeros_like(v))] for v in on_curve])[1] for on_curve in vs]
     for i, (value, found) in enumerate(got):
         want = sum(s[i][1].detach()._d for s in seconds)
         result = np.zeros_like(value._d) if found is None else found._d

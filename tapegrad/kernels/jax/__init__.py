@@ -50,11 +50,11 @@ def call(op: Op, args: Sequence[Any], params: tuple[Any, ...], like: Any = None)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as e:
             raise TypeError(VALUES_REMEDY.format(op.name)) from e
     if op.outputs > 1:
-        return tuple([finished(a, half) for a in r])
-    return finished(r, half)
+        return tuple([in_result_dtype(a, half) for a in r])
+    return in_result_dtype(r, half)
 
 
-def finished(r: Array, half: Any) -> Array:
+def in_result_dtype(r: Array, half: Any) -> Array:
     """A result in its dtype: 16 bits where the operands have them, not a weak type."""
     if half is not None:
         r = narrowed(r, half)

@@ -15,7 +15,7 @@ from .forwards import FORWARDS
 FEW_ROWS = 8  # that XLA adds faster one by one than as a reduction
 
 
-def across(x: Any, y: Any) -> Any:
+def sum_of_products(x: Any, y: Any) -> Any:
     x, y = jnp.broadcast_arrays(x, y)
     if not 0 < len(x) <= FEW_ROWS:
         return (x * y).sum(0)
@@ -26,7 +26,7 @@ def chained(d1: Any, d2: Any, stack: Any) -> Any:
     out = d1 * stack
     last = lax.broadcasted_iota(jnp.int32, out.shape, 0) == out.shape[0] - 1
     j = stack[:-1]
-    return jnp.where(last, out + across(j, j) * d2, out)
+    return jnp.where(last, out + sum_of_products(j, j) * d2, out)
 
 
 def laplace_chain(args: Sequence[Any]) -> Any:

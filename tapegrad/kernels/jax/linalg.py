@@ -52,7 +52,7 @@ def cdist(x: Any, y: Any, by_product: bool) -> Any:
 # ------------------------------------------------------------------------------------------------------------- equations
 
 
-def spread(*arrays: Any) -> list[Any]:
+def broadcast_batches(*arrays: Any) -> list[Any]:
     """Batches of matrices, broadcast to one batch shape."""
     batch = np.broadcast_shapes(*[a.shape[:-2] for a in arrays])
     return [jnp.broadcast_to(a, (*batch, *a.shape[-2:])) for a in arrays]
@@ -61,11 +61,11 @@ def spread(*arrays: Any) -> list[Any]:
 def solve(xs: Sequence[Any], known: Any) -> Any:
     if isinstance(known, lapack.Triangle):
         return solve_triangular(xs, known.upper, False)
-    return jnp.linalg.solve(*spread(*xs))
+    return jnp.linalg.solve(*broadcast_batches(*xs))
 
 
 def solve_triangular(xs: Sequence[Any], upper: bool, unit: bool) -> Any:
-    a, b = spread(*xs)
+    a, b = broadcast_batches(*xs)
     return lax.linalg.triangular_solve(a, b, left_side=True, lower=not upper, unit_diagonal=unit)
 
 

@@ -196,7 +196,7 @@ cummin = running(lax.cummin)
 # ------------------------------------------------------------------------------------------------------------------ orders
 
 
-def placed(x: Array, place: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+def values_at(x: Array, place: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The elements at places along dim, and the places."""
     index = jnp.expand_dims(place, dim)
     value = jnp.take_along_axis(x, index, dim)
@@ -233,22 +233,22 @@ def median_dim(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     last = lax.slice_in_dim(rows, n - 1, n, axis=dim)
     middle = (n - 1) // 2
     value = jnp.where(last != last, last, lax.slice_in_dim(rows, middle, middle + 1, axis=dim))
-    return placed(x, first_place(x, value, dim), dim, keepdim)
+    return values_at(x, first_place(x, value, dim), dim, keepdim)
 
 
 def kthvalue(x: Array, dim: int, keepdim: bool, k: int) -> tuple[Array, Array]:
     value = lax.slice_in_dim(lax.sort(x, dimension=dim), k - 1, k, axis=dim)
-    return placed(x, first_place(x, value, dim), dim, keepdim)
+    return values_at(x, first_place(x, value, dim), dim, keepdim)
 
 
-def along(index: Array, dim: int) -> tuple[Array, ...]:
+def index_along(index: Array, dim: int) -> tuple[Array, ...]:
     """An index of whole arrays that picks places along dim, as take_along does."""
     return tuple([index if d == dim else lax.broadcasted_iota(np.int64, index.shape, d) for d in range(index.ndim)])
 
 
 def scatter_zeros(g: Array, index: Array, shape: tuple[int, ...], dim: int) -> Array:
-    return jnp.zeros(shape, g.dtype).at[along(index, dim)].set(g, unique_indices=True)
+    return jnp.zeros(shape, g.dtype).at[index_along(index, dim)].set(g, unique_indices=True)
 
 
 def scatter_sum(g: Array, index: Array, shape: tuple[int, ...], dim: int) -> Array:
-    return jnp.zeros(shape, g.dtype).at[along(index, dim)].add(g)
+    return jnp.zeros(shape, g.dtype).at[index_along(index, dim)].add(g)

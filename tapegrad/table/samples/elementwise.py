@@ -52,7 +52,7 @@ ROUND_DECIMALS = joined(
 BITWISE_NOT = of_values([[True, False]])
 
 
-def felt_or_zero() -> Iterator[Sample]:
+def mask_derivative() -> Iterator[Sample]:
     for (g, d), _, smooth in at_zero():
         yield Sample((d + np.zeros((2, 3)), g), smooth=smooth)
 

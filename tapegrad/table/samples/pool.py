@@ -26,7 +26,7 @@ def picked() -> Iterator[Sample]:
         yield Sample((uniform(x.shape, seed=5), x, y), params)
 
 
-def placed() -> Iterator[Sample]:
+def chosen() -> Iterator[Sample]:
     for (_, x, y), params, _ in routed():
         yield Sample((x, y), params)
 

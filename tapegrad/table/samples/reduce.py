@@ -36,13 +36,13 @@ PICKED = joined(
 )
 
 
-def placed() -> Iterator[Sample]:
+def along_dim() -> Iterator[Sample]:
     yield Sample((uniform((2, 2)), np.array([[0, 2], [1, 0]])), ((2, 3), 1))
     yield Sample((uniform((1, 3)), np.array([[0, 1, 1]])), ((2, 3), 0))
 
 
-def placed_twice() -> Iterator[Sample]:
-    yield from placed()
+def along_dim_twice() -> Iterator[Sample]:
+    yield from along_dim()
     yield Sample((uniform((2, 3)), np.array([[0, 2, 2], [1, 1, 1]])), ((2, 3), 1))
 
 
@@ -79,7 +79,7 @@ EXP_SHARES = joined(
 )
 
 
-def across() -> Iterator[Sample]:
+def across_vector() -> Iterator[Sample]:
     t = uniform((2, 4))
     yield Sample((t, np.array([[0.1, -0.7, 0.5, 0.5], [0.5, 0.5, 0.5, -0.5]])), ((1,),))
     yield Sample((t, np.array([[1.0, 1e-9, 0.0, -1e-20], [0.0, 0.6, -0.8, 0.0]])), ((1,),), smooth=False)
@@ -94,7 +94,7 @@ def shares() -> Iterator[Sample]:
     yield Sample((complex_uniform((1, 2)), np.array([[0.2 + 0.3j, 0.8 - 0.3j]])), ((1,),))
 
 
-ACROSS_VECTOR, CENTRED = across, shares
+ACROSS_VECTOR, CENTRED = across_vector, shares
 TIE_SHARE = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False))
 SHIFT = cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True)
 LINEAR_SCAN = cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True)
