@@ -127,7 +127,7 @@ def test_derivative(name):
             continue
         got = grad([y for y, _ in recorded], [xs[i] for i in tracked], [g for _, g in recorded], allow_unused=True)
         each = [
-            testing.pull(op, [np.asarray(a) if i in chosen else a for i, a in enumerate(at(arrays, chosen, k))],
+            testing.vjp_of(op, [np.asarray(a) if i in chosen else a for i, a in enumerate(at(arrays, chosen, k))],
                          sample.params, [g[k] for g in gs])
             for k in range(n)
         ]  # fmt: skip

@@ -81,7 +81,7 @@ def test_transposed(name):
         ws = [testing.random_like(rng, y) for y in ys[: op.differentiable]]
         got = push(op, RAW_XP, ys, sample.arrays, ts, sample.params)[: op.differentiable]
         left = testing.inner(got, ws)
-        pulled = testing.pull(op, sample.arrays, sample.params, ws)
+        pulled = testing.vjp_of(op, sample.arrays, sample.params, ws)
         places = testing.differentiable(op, sample.arrays)
         right = testing.inner([pulled[places.index(i)] for i in moved], [ts[i] for i in moved])
         where = (name, [np.shape(a) for a in sample.arrays], sample.params, moved)

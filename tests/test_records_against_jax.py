@@ -181,5 +181,5 @@ def test_record_agrees(name, exhaustive):
         np.testing.assert_allclose(testing.forward(op, sample.arrays, sample.params)[0], expected, rtol=1e-10, atol=1e-12)
         if g is None:
             continue
-        for ours, theirs in zip(testing.pull(op, sample.arrays, sample.params, [g]), gradients, strict=True):
+        for ours, theirs in zip(testing.vjp_of(op, sample.arrays, sample.params, [g]), gradients, strict=True):
             np.testing.assert_allclose(np.zeros_like(theirs) if ours is None else ours, theirs, rtol=1e-9, atol=1e-12)

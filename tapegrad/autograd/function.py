@@ -169,7 +169,7 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     call.ctx = ctx = call.context(args, tensors)
     call.result = run_forward(call.cls, ctx, args)
     results = survey(ctx, call.result)
-    settle(call, tensors, results)
+    plan_saved(call, tensors, results)
     return results
 
 
@@ -251,7 +251,7 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
     if separate(call.cls):
         with unrecorded():
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
-        settle(call, tensors, survey(ctx, call.assembled(outs)))
+        plan_saved(call, tensors, survey(ctx, call.assembled(outs)))
         return
     if below._made:  # which are at no level
         execute(tensors, call)
@@ -305,7 +305,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
-def settle(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
+def plan_saved(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
     """Where the derivatives find each saved tensor, and each output that is kept as an attribute.
 
     The context does not keep these: an output would keep its entry, and that the context.
@@ -422,12 +422,12 @@ def enter(
 # ------------------------------------------------------------------------------------------------------------ backward
 
 
-def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
+def vjp_rule(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
     """The record's rule: cotangents of the tensors that went in, from those of the tensors that came out."""
-    return pull(ctx, g, (ctx._kept(args), ans), wanted)
+    return vjp_of_call(ctx, g, (ctx._kept(args), ans), wanted)
 
 
-def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
+def vjp_of_call(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
     """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
     given: list[Any] = [None] * ctx._count
     unfilled = () if getattr(ctx, "_materialize_non_diff_grads", True) else ctx._constant
@@ -520,7 +520,7 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable
     wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
     with unrecorded():
         given = [wrap(g[i]) if i in g else None for i in range(len(results_of(e)))]
-        cotangents = pull(ctx, given, parts_of(s, e), wanted)
+        cotangents = vjp_of_call(ctx, given, parts_of(s, e), wanted)
     for slot, t in zip(slots, cotangents, strict=True):
         if t is not None and slot in cot:
             add(cot, slot, alias.save(t), mutable_slots)
@@ -649,7 +649,7 @@ def name_of_node(recorded: Recorded) -> str:
 
 
 FUNCTION = Op(
-    "function", "general", raw_forward, (pulled,), arity=-1,
+    "function", "general", raw_forward, (vjp_rule,), arity=-1,
     jax="host", saves="args ans", outputs=2, params=("call",), display=name_of_node,
     raw_backward=raw_backward, batch=batched, jvp=pushed, series=False, samples=samples,
 )  # fmt: skip
@@ -948,7 +948,7 @@ class Vmapped(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         def use(inner: FunctionCtx, args: list[Any], outs: list[Any], given: list[Any]) -> list[Any]:
-            return pull(inner, given, (inner._kept(args), outs), ctx.needs_input_grad[3:])
+            return vjp_of_call(inner, given, (inner._kept(args), outs), ctx.needs_input_grad[3:])
 
         found = Vmapped.derive(ctx, grads, [True] * len(grads), use)
         sums = [

@@ -190,16 +190,16 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         vs = vector(v, xs, several, "jvp", create_graph, INPUT)
         several_outputs, ys = called(func, xs, "jvp", strict)
         ws = weights(ys)
-        pulled = gradients(ys, xs, ws, True)
+        first = gradients(ys, xs, ws, True)
         if strict:
             absent = "The output of the user-provided function is independent of input {}." + STRICT + "."
             independent = "The gradient with respect to input {} is independent of the inputs of the user-provided function."
-            require(pulled, independent + STRICT + ".", absent)
+            require(first, independent + STRICT + ".", absent)
         independent = (
             "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
             "backward trick to compute forward mode gradients."
         )
-        gs = filled(gradients(pulled, ws, vs, create_graph), ys, strict, create_graph, "jacobian", independent)
+        gs = filled(gradients(first, ws, vs, create_graph), ys, strict, create_graph, "jacobian", independent)
     return as_result(ys, create_graph, several_outputs), as_result(gs, create_graph, several_outputs)
 
 

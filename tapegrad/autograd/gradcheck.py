@@ -168,7 +168,7 @@ class Check:
 
     # Analytical
 
-    def pulled(self, y: Any, g: Array) -> list[Array]:
+    def vjp(self, y: Any, g: Array) -> list[Array]:
         """One pass backward: the cotangents of the inputs, flat, zeros where there is none."""
         seed = wrap(g.astype(y._d.dtype).reshape(y.shape))
         gs = grad(y, self.leaves, seed, retain_graph=True, allow_unused=True)
@@ -185,7 +185,7 @@ class Check:
         first, second = [
             [np.stack(c, -1) if c else np.zeros((x.numel(), 0)) for c, x in zip(columns, self.leaves, strict=True)]
             for columns in [
-                list(zip(*[self.pulled(y, g) for g in cotangents], strict=True)) or [()] * len(self.places) for _ in "12"
+                list(zip(*[self.vjp(y, g) for g in cotangents], strict=True)) or [()] * len(self.places) for _ in "12"
             ]
         ]
         for a, b in zip(first, second, strict=True):
@@ -256,14 +256,14 @@ class Check:
         us = [(random_unit(rng, x), random_unit(rng, x)) for x in self.leaves]
         vs = [None if self.forward else random_unit(rng, y) for y in self.outputs]
         found: list[Any] = [self.pushed(j, u[None]) if self.forward else None for j, (u, _) in enumerate(us)]
-        pulled = [[] if v is None else self.reverse(y, v[None]) for y, v in zip(self.outputs, vs, strict=True)]
+        vjp = [[] if v is None else self.reverse(y, v[None]) for y, v in zip(self.outputs, vs, strict=True)]
         for j, (i, (u, w)) in enumerate(zip(self.places, us, strict=True)):
             size = float(u.sum() + (w.sum() if self.inputs[i].is_complex() else 0))
             for k, (n, v) in enumerate(zip(self.slopes(i, u, w), vs, strict=True)):
                 if v is None:
                     a, atol = found[j][k].reshape(-1), self.atol * size
                 else:
-                    g = pulled[k][j].reshape(-1)
+                    g = vjp[k][j].reshape(-1)
                     a = g.real @ u + 1j * (g.imag @ w) if self.inputs[i].is_complex() else g @ u
                     n, atol = v @ n, self.atol * size * float(v.sum())
                 if not self.close(a, n, atol):
@@ -581,14 +581,14 @@ def gradgradcheck(
         cotangents = as_tuple(grad_outputs)
     count, moving = len(given), tracked((*given, *cotangents))
 
-    def pulled(*args: Any) -> tuple[Any, ...]:
+    def vjp(*args: Any) -> tuple[Any, ...]:
         full = [leaf_again(x) if i in moving else x for i, x in enumerate(args)]
         wanted = [full[i] for i in moving if i < count]
         gs = grad(differentiable(func(*full[:count])), wanted, full[count:], create_graph=True, allow_unused=True)
         return tuple([g for g in gs if g is not None])
 
     return gradcheck(
-        pulled, (*given, *cotangents), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        vjp, (*given, *cotangents), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad, fast_mode=fast_mode, check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev, masked=masked,

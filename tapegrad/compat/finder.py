@@ -111,7 +111,7 @@ def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
         ours.__dict__.setdefault("__file__", theirs.__file__)  # where inspect looks for a class's source
         ours.__doc__ = ours.__doc__ or theirs.__doc__
     root = module.partition(".")[0]
-    module_names.settle(root, FINDER.rows.get(root, ()))
+    module_names.assign_modules(root, FINDER.rows.get(root, ()))
 
 
 def _rows(root: str) -> Iterator[module_names.Row]:

@@ -93,7 +93,7 @@ def remove(name: str) -> None:
         sys.meta_path.remove(FINDER)
         spawn.get_preparation_data = _prepare
     for other in FINDER.roots.intersection(sys.modules):
-        module_names.settle(other, FINDER.rows[other])
+        module_names.assign_modules(other, FINDER.rows[other])
 
 
 @contextmanager

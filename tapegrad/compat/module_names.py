@@ -23,17 +23,17 @@ class Row(NamedTuple):
 
 _first: dict[Any, str] = {}  # a class or function whose __module__ a drop-in set: what it was
 _claimed: dict[str, set[Any]] = {}  # by drop-in: what says it is of its modules
-_settled: dict[str, set[Row]] = {}  # by drop-in: the rows that have been gone through
+_assigned: dict[str, set[Row]] = {}  # by drop-in: the rows that have been gone through
 
 
 def begin(root: str) -> None:
     """From now on the drop-in may claim what it shows."""
-    _claimed[root], _settled[root] = set(), set()
+    _claimed[root], _assigned[root] = set(), set()
 
 
 def end(root: str) -> None:
-    """Everything says again where it was written; drop-ins that stay are to settle anew."""
-    del _claimed[root], _settled[root]
+    """Everything says again where it was written; drop-ins that stay assign theirs again."""
+    del _claimed[root], _assigned[root]
     for value, module in _first.items():
         _set_module(value, module)
     _first.clear()
@@ -45,14 +45,14 @@ def fits(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, p) for p in patterns)
 
 
-def settle(root: str, all_rows: Iterable[Row]) -> None:
+def assign_modules(root: str, all_rows: Iterable[Row]) -> None:
     """Have the classes and functions that the drop-in shows say that they are of its modules, as the library's do.
 
     A class is of the first module whose row in modules.tsv names it, else of the module that shows the one it was written
     in, else of the first that shows it.
     """
-    rows = [row for row in all_rows if row.origin in sys.modules and row not in _settled[root]]
-    _settled[root].update(rows)
+    rows = [row for row in all_rows if row.origin in sys.modules and row not in _assigned[root]]
+    _assigned[root].update(rows)
     owned = [(row, _written_here(row.origin)) for row in rows]
     for row, items in owned:
         if row.patterns:

@@ -92,7 +92,7 @@ class _Dependent(Constraint):
         """Number of rightmost dimensions that form one event."""
         return self._known("event_dim")
 
-    def _settled(self, is_discrete: Any, event_dim: Any) -> dict[str, Any]:
+    def _resolved(self, is_discrete: Any, event_dim: Any) -> dict[str, Any]:
         return {
             "is_discrete": self._is_discrete if is_discrete is NotImplemented else is_discrete,
             "event_dim": self._event_dim if event_dim is NotImplemented else event_dim,
@@ -100,7 +100,7 @@ class _Dependent(Constraint):
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> Any:
         """The dependent constraint with is_discrete and event_dim set."""
-        return _Dependent(**self._settled(is_discrete, event_dim))
+        return _Dependent(**self._resolved(is_discrete, event_dim))
 
     def check(self, value: Any) -> Any:
         """Raise ValueError: read the constraint from an instance of the distribution.

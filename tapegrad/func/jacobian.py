@@ -53,7 +53,7 @@ def batched(function: Callable[..., list[Any]], rows: list[Any], n: int, randomn
     return run_batch(function, tree.flatten(tuple(rows))[1], [True] * len(rows), randomness, rows, n)[0]
 
 
-def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
+def vjps(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
     """Jacobian of one output by every input, the output's shape first; None where it does not depend on one."""
     if y._d.size == 1:
         rows = [tensor(g) for g in inputs.vjp([y], [None], True)]
@@ -103,7 +103,7 @@ def in_reverse(
     rows = []
     for y in outputs:
         row = []
-        for x, t, block in zip(inputs.leaves, inputs.tensors, pulled(inputs, y, chunk_size), strict=True):
+        for x, t, block in zip(inputs.leaves, inputs.tensors, vjps(inputs, y, chunk_size), strict=True):
             if block is None:
                 block = zeros_like(t, (*y._d.shape, *t._d.shape))
             row.append(converted(inputs.for_caller(block), result_class(x)))

@@ -130,8 +130,8 @@ def transpose_vjp(
     try:
         if op.arity < 0 or op.joint:
             chosen = [i in active for i in range(len(args))]
-            pulled = op.rules[0](TENSOR_XP, g, ans, *((args,) if op.arity < 0 else args), *params, chosen)  # type: ignore[operator,misc]
-            rows = [pulled[i] for i in active]
+            found = op.rules[0](TENSOR_XP, g, ans, *((args,) if op.arity < 0 else args), *params, chosen)  # type: ignore[operator,misc]
+            rows = [found[i] for i in active]
         else:
             rows = [op.rules[i](TENSOR_XP, g, ans, *args, *params) for i in active]  # type: ignore[operator,misc]
         pairs = [
@@ -141,8 +141,8 @@ def transpose_vjp(
         ]
     finally:
         restore_recording(previous)
-    pulled = iter(inputs.vjp([r for r, _ in pairs], [t for _, t in pairs], False))
-    got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
+    moved = iter(inputs.vjp([r for r, _ in pairs], [t for _, t in pairs], False))
+    got = [next(moved) if w else None for w in wanted[: op.differentiable]]
     return [t if t is None or isinstance(t, Box) else wrap(arrays.ensure_owned(t)) for t in got]
 
 

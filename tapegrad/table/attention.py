@@ -15,14 +15,14 @@ def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> lis
     q, k, v, _ = xs
     g, g_weights = gs
     out, weights = ans
-    pull, mean = g_weights, None
+    of_scores, mean = g_weights, None
     if g_weights is not None:
         mean = xp.sum(g_weights * weights, (len(weights.shape) - 2,), True)
     if g is not None:
         of_values = xp.matmul(v, xp.mT(g))
         own = xp.mT(xp.dot_along(g, out, len(out.shape) - 1))
-        pull, mean = (of_values, own) if pull is None else (pull + of_values, mean + own)
-    scores = xp.weighted_difference(pull, mean, weights) if wanted[0] or wanted[1] or wanted[3] else None
+        of_scores, mean = (of_values, own) if of_scores is None else (of_scores + of_values, mean + own)
+    scores = xp.weighted_difference(of_scores, mean, weights) if wanted[0] or wanted[1] or wanted[3] else None
     return [
         xp.matmul(xp.mT(scores), k) if wanted[0] else None,
         xp.matmul(scores, q) if wanted[1] else None,

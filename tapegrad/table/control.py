@@ -165,7 +165,7 @@ def _at(values: Sequence[Any], places: Sequence[int]) -> Tensors:
     return [values[i] for i in places]
 
 
-def _pulled(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
+def _vjp(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     """Cotangents of xs, zeros where nothing depends on one."""
     reached = [(y, g) for y, g in zip(ys, gs, strict=True) if y._s]
     got = [None] * len(xs)
@@ -174,7 +174,7 @@ def _pulled(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
 
 
-def _pushed(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
+def _jvp(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
     """Tangents of some results of a sub-program whose arguments at some places have tangents."""
     with Dual() as level:
         wrapped = list(primals)
@@ -222,7 +222,7 @@ def _d_scan(
         g_carry, sums, c, x, g_rows, k = _split(tensors, len(states), len(rest), carried, scanned, len(given))
         inputs = [*c, *x, *k]
         outputs = body.replay(inputs)
-        got = _pulled(_at(outputs, [*states, *given]), _at(inputs, [*states, *xs, *rest]), [*g_carry, *g_rows])
+        got = _vjp(_at(outputs, [*states, *given]), _at(inputs, [*states, *xs, *rest]), [*g_carry, *g_rows])
         g_c, g_x, g_k = _split(got, len(states), len(xs))
         summed = [a + b for a, b in zip(sums, g_k, strict=True)]
         return [*g_c, *summed, *g_x, *(g_carry if recorded else ())]
@@ -260,7 +260,7 @@ def _t_scan(
 
     def step(*tensors: Any) -> Tensors:
         t_c, c, x, t_x, k, t_k = _split(tensors, len(states), carried, scanned, len(xs), len(others))
-        return _pushed(body, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
+        return _jvp(body, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
 
     first = _order(length, reverse)[0] if length else 0
     values = [
@@ -378,7 +378,7 @@ def _t_while(
     def step(*tensors: Any) -> Tensors:
         c, t_c, k, t_k = _split(tensors, carried, len(states), len(of_body))
         places = [*states, *[carried + i for i in rest]]
-        return [*body.replay([*c, *k]), *_pushed(body, [*c, *k], places, [*t_c, *t_k], states)]
+        return [*body.replay([*c, *k]), *_jvp(body, [*c, *k], places, [*t_c, *t_k], states)]
 
     key = ("jvp", tuple(states), tuple(rest))
     metas = [_meta(args[j]) for j in states]
@@ -449,7 +449,7 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: SubProgram, false: S
     def pulling(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, gs = _split(tensors, len(xs))
-            return _pulled(_at(branch.replay(inputs), given), _at(inputs, places), gs)
+            return _vjp(_at(branch.replay(inputs), given), _at(inputs, places), gs)
 
         return run
 
@@ -471,7 +471,7 @@ def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: SubProgra
     def pushing(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, ts = _split(tensors, len(xs))
-            return _pushed(branch, inputs, places, ts, outs)
+            return _jvp(branch, inputs, places, ts, outs)
 
         return run
 

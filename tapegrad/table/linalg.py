@@ -123,7 +123,7 @@ _linear = define(
 )
 
 
-def _pulled(xp: Any, w: Any, x: Any, y: Any) -> Any:
+def _d_distance(xp: Any, w: Any, x: Any, y: Any) -> Any:
     """Sum over j of w_ij (x_i - y_j): by a product, about the mean of y so that nothing cancels."""
     r = len(x.shape)
     c = xp.mean(y, (r - 2,), True)
@@ -145,8 +145,8 @@ def _j_cdist(xp: Any, ts: Any, ans: Any, x: Any, y: Any, by_product: bool) -> An
 _cdist_op = define(
     "cdist", "general", _cdist,
     # 0 at coincident points
-    (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
-     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), jax="linalg.cdist",
+    (lambda xp, g, ans, x, y, by_product: _d_distance(xp, xp.safe_div(g, ans), x, y),
+     lambda xp, g, ans, x, y, by_product: _d_distance(xp, xp.mT(xp.safe_div(g, ans)), y, x)), jax="linalg.cdist",
      saves="x y ans",
     arity=2, batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
 )  # fmt: skip

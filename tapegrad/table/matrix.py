@@ -82,8 +82,8 @@ def _d_slogdet(xp: Any, gs: Any, ans: Any, a: Any, real: bool) -> Any:
 def _j_equation(xp: Any, ts: Any, ans: Any, xs: Any, solve: Any, ta: Any) -> Any:
     if ta is None:
         return solve([xs[0], ts[1]])
-    pull = xp.matmul(ta, ans)
-    return solve([xs[0], -pull if ts[1] is None else ts[1] - pull])
+    of_matrix = xp.matmul(ta, ans)
+    return solve([xs[0], -of_matrix if ts[1] is None else ts[1] - of_matrix])
 
 
 def _j_solve(xp: Any, ts: Any, ans: Any, xs: Any, known: Any) -> Any:

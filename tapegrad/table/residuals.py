@@ -37,12 +37,12 @@ def small(t: Any, most: int = HEAVY) -> Any:
     return None
 
 
-def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[..., Any]:
+def with_residual(op: Op, kernel: Kernel, vjp: Callable[..., Any]) -> Callable[..., Any]:
     """Give an op of one array such a recording function.
 
     Args:
         kernel: (x, *params) to the result, of x's shape, and the residual; None in place of both where it does not apply.
-        pull: (g, residual, *params) to the cotangent of x.
+        vjp: (g, residual, *params) to the cotangent of x.
     """
     call, number = op.call, op.id
     reads, keep_ans, *_ = op.saved[0]
@@ -79,7 +79,7 @@ def with_residual(op: Op, kernel: Kernel, pull: Callable[..., Any]) -> Callable[
             tape.due(s)
         return res
 
-    op.call, op.shortcut = recorded, shortcut(pull)
+    op.call, op.shortcut = recorded, shortcut(vjp)
     return recorded
 
 
@@ -144,14 +144,14 @@ def record_plain(
     return res
 
 
-def shortcut(pull: Callable[..., Any]) -> Callable[[Any], Any]:
+def shortcut(vjp: Callable[..., Any]) -> Callable[[Any], Any]:
     """The `shortcut` of an op that `record_plain` records."""
 
     def made(inner: Any) -> Any:
         def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
             if len(e) < 14:
                 return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]
-            t = pull(g, e[13], *e[11])
+            t = vjp(g, e[13], *e[11])
             sa = e[1]
             if sa in cot:
                 add(cot, sa, t, mutable_slots)
@@ -188,11 +188,11 @@ def record_first(
     return res
 
 
-def shortcut_of_first(pull: Callable[..., Sequence[Any]]) -> Callable[[Any], Any]:
+def shortcut_of_first(vjp: Callable[..., Sequence[Any]]) -> Callable[[Any], Any]:
     """The `shortcut` of an op that `record_first` records.
 
     Args:
-        pull: (g, entry, wanted) to the cotangents of the arguments, None for those not wanted.
+        vjp: (g, entry, wanted) to the cotangents of the arguments, None for those not wanted.
     """
 
     def made(inner: Any) -> Any:
@@ -201,7 +201,7 @@ def shortcut_of_first(pull: Callable[..., Sequence[Any]]) -> Callable[[Any], Any
                 return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]
             slots = e[1]
             wanted = slots if need is None else [sl and sl in need for sl in slots]
-            for sl, t in zip(slots, pull(g[0], e, wanted), strict=True):
+            for sl, t in zip(slots, vjp(g[0], e, wanted), strict=True):
                 if t is None:
                     continue
                 if sl in cot:

@@ -49,9 +49,9 @@ from .running import inner as inner
 from .running import is_inexact as is_inexact
 from .running import leaf as leaf
 from .running import narrowed as narrowed
-from .running import pull as pull
 from .running import random_like as random_like
 from .running import same as same
+from .running import vjp_of as vjp_of
 from .running import wrap_copy as wrap_copy
 from .transforms import adjoint as adjoint
 from .transforms import jvp as jvp

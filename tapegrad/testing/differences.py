@@ -85,7 +85,7 @@ def pushed_along(f: Function, xs: list[Array], ws: list[Array], vs: list[Array])
 def derivative_of(f: Function, count: int) -> Function:
     """The recorded vjp as a function of f's arguments and one cotangent for each output."""
 
-    def pulled(*arguments: Any) -> tuple[Any, ...]:
+    def vjp_as_function(*arguments: Any) -> tuple[Any, ...]:
         xs, gs = arguments[:count], arguments[count:]
         ys = f(*xs)
         tracked = [(y, g) for y, g in zip(ys, gs, strict=True) if y.requires_grad]
@@ -94,7 +94,7 @@ def derivative_of(f: Function, count: int) -> Function:
         outputs, seeds = zip(*tracked, strict=True)
         return grad(list(outputs), list(xs), list(seeds), create_graph=True, materialize_grads=True)  # type: ignore[no-any-return]
 
-    return pulled
+    return vjp_as_function
 
 
 ORDERS = ("first", "second", "third", "fourth")

@@ -31,10 +31,10 @@ from .running import (
     is_inexact,
     leaf,
     narrowed,
-    pull,
     random_like,
     same,
     show,
+    vjp_of,
     wrap_copy,
 )
 
@@ -79,9 +79,9 @@ def third_order(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
 def linearity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """The cotangent is pulled back linearly: 0 gives exactly 0, whatever the local derivative; -2g gives -2 times g's."""
     gs = cotangents_for(op, arrays, params, generator(op, arrays))
-    base = pull(op, arrays, params, gs)
-    scaled = pull(op, arrays, params, [-2 * g for g in gs])
-    zero = pull(op, arrays, params, [0 * g for g in gs])
+    base = vjp_of(op, arrays, params, gs)
+    scaled = vjp_of(op, arrays, params, [-2 * g for g in gs])
+    zero = vjp_of(op, arrays, params, [0 * g for g in gs])
     for b, s, z in zip(base, scaled, zero, strict=True):
         if b is None:
             continue
@@ -107,7 +107,7 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
         dead: Any = rng.random(g.shape) < 0.5
         g[dead] = 0
         for record in (False, True):
-            for t in pull(op, wide, params, [g], record=record):
+            for t in vjp_of(op, wide, params, [g], record=record):
                 if t is not None and np.any(t[dead]):
                     raise Broken("gradient where the cotangent is 0", show(t), f"0 where {dead.tolist()}")
         f, xs = widened(op, wide, params)
@@ -135,7 +135,7 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
             if not chosen and g.real.dtype.itemsize * 8 != bits:
                 raise Broken("the value's precision is not its arguments'", g.dtype, f"{bits} bits")
         for record in (False, True):
-            for i, t in zip(differentiable(op, cast), pull(op, cast, params, gs, record=record), strict=True):
+            for i, t in zip(differentiable(op, cast), vjp_of(op, cast, params, gs, record=record), strict=True):
                 if t is not None and (t.shape, t.dtype) != (cast[i].shape, cast[i].dtype):
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
@@ -168,9 +168,10 @@ def _half_precision(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...], ha
             if not same(y, rounded):
                 raise Broken(f"value in {half}", show(y), show(rounded))
         gs = [random_like(generator(op, arrays), y) for y in values[: op.differentiable] if is_inexact(y)]
-        wants = pull(op, wide, params, [g.astype(np.float32) if g.dtype == half else g for g in gs])
+        wants = vjp_of(op, wide, params, [g.astype(np.float32) if g.dtype == half else g for g in gs])
         for record in (False, True):
-            for i, t, want in zip(differentiable(op, small), pull(op, small, params, gs, record=record), wants, strict=True):
+            got = vjp_of(op, small, params, gs, record=record)
+            for i, t, want in zip(differentiable(op, small), got, wants, strict=True):
                 if (t is None) != (want is None) or (t is not None and (t.shape, t.dtype) != (want.shape, half)):
                     raise Broken(
                         f"cotangent of argument {i} in {half}, {'recorded' if record else 'raw'}", show(t), show(want)
@@ -234,7 +235,7 @@ def saves_sufficient(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -
     indices = differentiable(op, arrays)
     for wanted in [indices, *([i] for i in indices if len(indices) > 1)]:
         read, outputs = saved(op, wanted, len(arrays))
-        expected = pull(op, arrays, params, gs, wanted=wanted)
+        expected = vjp_of(op, arrays, params, gs, wanted=wanted)
 
         def spoil(xs: list[Any], ys: tuple[Any, ...], read: set[int] = read, outputs: set[int] = outputs) -> None:
             kept = [x._d for i, x in enumerate(xs) if i in read and isinstance(x, Tensor)]
@@ -246,7 +247,7 @@ def saves_sufficient(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -
                 if i not in outputs:
                     poison(y._d, kept)
 
-        for got, want in zip(pull(op, arrays, params, gs, wanted=wanted, before=spoil), expected, strict=True):
+        for got, want in zip(vjp_of(op, arrays, params, gs, wanted=wanted, before=spoil), expected, strict=True):
             if not same(got, want):
                 raise Broken(f"the rule reads what is not saved (tracked: {wanted})", show(got), show(want))
 
@@ -271,7 +272,7 @@ def recorded(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """The recorded replay gives the raw one's bits."""
     gs = cotangents_for(op, arrays, params, generator(op, arrays))
     indices = differentiable(op, arrays)
-    raw, again = pull(op, arrays, params, gs), pull(op, arrays, params, gs, record=True)
+    raw, again = vjp_of(op, arrays, params, gs), vjp_of(op, arrays, params, gs, record=True)
     for i, r, t in zip(indices, raw, again, strict=True):
         if not same(t, r):
             raise Broken(f"argument {i}: the recorded cotangent differs from the raw one", show(t), show(r))
@@ -389,8 +390,8 @@ def broadcasting(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> No
             if not same(y, z):
                 raise Broken(f"value with argument {i} of shape {small.shape}", show(y), show(z))
             gs = cotangents_for(op, wide, params, generator(op, arrays))
-            got = pull(op, narrow, params, gs)
-            for j, t, w in zip(differentiable(op, wide), got, pull(op, wide, params, gs), strict=True):
+            got = vjp_of(op, narrow, params, gs)
+            for j, t, w in zip(differentiable(op, wide), got, vjp_of(op, wide, params, gs), strict=True):
                 if t is None and w is None:
                     continue
                 expected = rules.arrays.unbroadcast(w, narrow[j].shape)
@@ -445,6 +446,6 @@ def _needs(
             if hasattr(t, "_d"):
                 poison(t._d, ())
 
-    before = pull(op, arrays, params, gs, wanted=wanted)
-    after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)
+    before = vjp_of(op, arrays, params, gs, wanted=wanted)
+    after = vjp_of(op, arrays, params, gs, wanted=wanted, before=spoil)
     return any(not same(a, b) for a, b in zip(after, before, strict=True))

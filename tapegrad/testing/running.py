@@ -70,7 +70,7 @@ def cotangents_for(op: Op, arrays: Sequence[Any], params: Sequence[Any], rng: np
     return [random_like(rng, y) for y in forward(op, arrays, params)[: op.differentiable] if is_inexact(y)]
 
 
-def pull(
+def vjp_of(
     op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], *, wanted: Sequence[int] | None = None,
     record: bool = False, before: Callable[[list[Any], tuple[Any, ...]], None] | None = None,
 ) -> list[Any]:  # fmt: skip

@@ -26,9 +26,9 @@ from .running import (
     is_inexact,
     leaf,
     narrowed,
-    pull,
     random_like,
     show,
+    vjp_of,
     wrap_copy,
 )
 
@@ -66,7 +66,7 @@ def adjoint(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                     raise Broken(text, f"{t._d.dtype}{list(t._d.shape)}", f"{y._d.dtype}{list(y._d.shape)}")
             with np.errstate(all="ignore"):
                 left, size = inner([t._d for t in ts], ws)
-                right, other = inner(pull(op, cast, params, ws, wanted=[i]), [v])
+                right, other = inner(vjp_of(op, cast, params, ws, wanted=[i]), [v])
             single = any(a.real.dtype == np.float32 for a in (v, *ws))
             allowed = (1e-4 if single else ADJOINT) * max(size, other, 1.0)
             singular = not math.isfinite(left) and not math.isfinite(right)
@@ -85,15 +85,15 @@ def mixed_orders(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> No
     ws = [random_like(rng, y._d) for y in f(*map(wrap_copy, xs))]
     ps, ts, gs = (tuple(map(wrap_copy, values)) for values in (xs, vs, ws))
 
-    def pulled(*ps: Any) -> Any:
+    def vjp_as_function(*ps: Any) -> Any:
         return func.vjp(f, *ps)[1](gs)
 
     def pushed(*ps: Any) -> Any:
         return func.jvp(f, ps, ts)[1]
 
     results = {
-        "reverse over reverse": (us, func.vjp(pulled, *ps)[1](ts)),
-        "forward over reverse": (us, func.jvp(pulled, ps, ts)[1]),
+        "reverse over reverse": (us, func.vjp(vjp_as_function, *ps)[1](ts)),
+        "forward over reverse": (us, func.jvp(vjp_as_function, ps, ts)[1]),
         "reverse over forward": (us, func.vjp(pushed, *ps)[1](gs)),
         "forward over forward": (ws, func.jvp(pushed, ps, tuple(map(wrap_copy, us)))[1]),
     }
@@ -259,7 +259,7 @@ def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
             full[i] = t
         return tuple([y for y in call(op, full, params)[: op.differentiable] if is_inexact(y._d)])
 
-    def pulled(fixed: Any, xs: Any, gs: Any) -> Any:
+    def vjp_as_function(fixed: Any, xs: Any, gs: Any) -> Any:
         return func.vjp(lambda *ts: smooth(fixed, *ts), *xs)[1](gs)
 
     def pushed(fixed: Any, xs: Any, ts: Any) -> Any:
@@ -269,7 +269,7 @@ def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     ts = tuple([wrap_copy(random_like(rng, x._d)) for x in xs])
     ys = smooth([x[0] for x in fixed], *[x[0] for x in xs])
     gs = tuple([wrap_copy(np.stack([random_like(rng, y._d) for _ in range(SAMPLES)])) for y in ys])
-    _same_as_loop("vmap of reverse mode", pulled, func.vmap(pulled), (fixed, xs, gs))
+    _same_as_loop("vmap of reverse mode", vjp_as_function, func.vmap(vjp_as_function), (fixed, xs, gs))
     _same_as_loop("vmap of forward mode", pushed, func.vmap(pushed), (fixed, xs, ts))
     _same_as_loop(
         "forward mode of vmap", pushed,
