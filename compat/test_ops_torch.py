@@ -252,7 +252,7 @@ INTERNAL = {
     "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y", "beta_ratio", "by_sign",
     "cast_whole", "cbrt", "centred", "centred_transposed", "cofactor", "conv_weight", "cross_entropy_back", "dot_along",
     "eig", "elu_slope", "exp_diff", "exp_shares", "exponent", "function", "gamma_path", "gamma_ratio", "gelu_slope",
-    "gelu_tanh_slope", "gru_layer", "guard_matrices", "guard_rows", "hardswish_slope", "hypot_slope", "igamma_shape",
+    "gelu_tanh_slope", "gru_layer", "guard_matrices", "guard_slices", "hardswish_slope", "hypot_slope", "igamma_shape",
     "inverse_gaps", "inverse_sizes", "laplace_chain", "laplace_sigmoid", "laplace_sin", "laplace_tanh", "largest",
     "linear_scan", "log_loss", "log_ndtr_derivative", "lstm_layer", "lu_permutation", "matrix_exp_derivative",
     "norm_scale", "one_minus_square", "overlap_add", "pair", "phase_free", "pool_pick", "pool_places", "pool_route",

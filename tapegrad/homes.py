@@ -75,7 +75,7 @@ HOMES = {
     spread sum mean var std norm unit_vector across_vector norm_scale exp_diff logsumexp exp_shares centred
     centred_transposed dot_along softmax log_softmax tie_share amax amin max_dim min_dim scatter_zeros
     scatter_sum take_along shift linear_scan cumprod cumsum logcumsumexp prod_others prod argmax argmin all
-    any count_nonzero guard_rows guard_matrices pair
+    any count_nonzero guard_slices guard_matrices pair
     """,
     "table.resample": """
     resample

@@ -931,19 +931,19 @@ class Vmapped(Function):
     def derive(ctx: Any, given: Sequence[Any], flags: Sequence[bool], use: Callable[..., list[Any]]) -> list[Any]:
         """use(inner context, arguments, outputs, given) on batched tensors, or one by one; the batch is in front."""
 
-        def row(operand: Callable[[Any, Any], Any]) -> list[Any]:
+        def run(operand: Callable[[Any, Any], Any]) -> list[Any]:
             placed = [t if t is None else operand(t, flag) for t, flag in zip(given, flags, strict=True)]
             return use(*Vmapped.parts(ctx, operand), placed)
 
         try:
             with Own(ctx.n) as level:
-                found = row(lambda t, flag: level.wrap(t, flag or None))
+                found = run(lambda t, flag: level.wrap(t, flag or None))
                 return [t if t is None else level.physical(t) for t in found]
         except NeedLoop as e:
             if type(e.level) is not Own:
                 raise
-        rows = [row(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
-        return [None if c[0] is None else facade.stack(list(c)) for c in zip(*rows, strict=True)]
+        samples = [run(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
+        return [None if c[0] is None else facade.stack(list(c)) for c in zip(*samples, strict=True)]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -91,7 +91,7 @@ class Op:
         raw_backward: backward on raw arrays of an entry in the layout that the op has on its quick path, where more than the
             rule's text is to be gained.
         shortcut: makes of the backward on raw arrays, which trusts its products, one that may read the entry's residual.
-        zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "rows" along the parameter `dim` or `dims` (the
+        zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "slices" along the parameter `dim` or `dims` (the
             result lacks them unless there is a parameter `keepdim` that is set, or none), or "matrices".
         display: the name that PyTorch prints for the backward node, or a function that gives it; without "Backward0".
         integers: what happens to integer operands: "float" (to the default dtype), "keep".
@@ -164,8 +164,8 @@ class Op:
         self.singular, self.outputs, self.zero_filled = singular, outputs, zero_filled
         self.differentiable = outputs if differentiable is None else differentiable
         self.params, self.zero_blocks = self._parameters() if params is None else tuple(params), zero_blocks
-        if zero_blocks == "rows" and not {"dim", "dims"}.intersection(self.params):
-            raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
+        if zero_blocks == "slices" and not {"dim", "dims"}.intersection(self.params):
+            raise TypeError(f'op {name}: zero_blocks="slices" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.shortcut, self.in_place, self.refuses = raw_backward, shortcut, in_place, refuses
         self.integers, self.samples = integers, samples
         self.batch, self.jvp, self.series = batch, jvp, series
@@ -231,8 +231,8 @@ class Op:
             frozenset([i for i in outputs if "ans" in words or f"ans[{i}]" in words]),
         )
 
-    def row_of(self, params: tuple[Any, ...]) -> tuple[Any, bool]:
-        """Of an op whose zero blocks are rows: their dimensions, and whether the result lacks these."""
+    def slice_of(self, params: tuple[Any, ...]) -> tuple[Any, bool]:
+        """Of an op whose zero blocks are slices: their dimensions, and whether the result lacks these."""
         given = dict(zip(self.params, params, strict=False))
         return given["dims"] if "dims" in given else given["dim"], not given.get("keepdim", True)
 

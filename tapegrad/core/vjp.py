@@ -343,8 +343,8 @@ def term(replay: ReplayKind, op: Op, i: int) -> Callable[..., Any]:
     if rule is None:
         return lambda *_: None
     if op.kind != "elementwise":
-        if replay.strong_zero and op.zero_blocks == "rows":
-            return strong_zero_rows(replay, op, rule)
+        if replay.strong_zero and op.zero_blocks == "slices":
+            return strong_zero_slices(replay, op, rule)
         if replay.strong_zero and op.zero_blocks == "matrices":
             return strong_zero_matrices(replay, op, rule)
         broadcasts = op.kind == "bilinear" or (op.arity > 1 and not op.joint)
@@ -373,14 +373,14 @@ def term(replay: ReplayKind, op: Op, i: int) -> Callable[..., Any]:
     return elementwise
 
 
-def strong_zero_rows(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
-    """Rows of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
+def strong_zero_slices(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
+    """Slices of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(replay.xp, g, ans, *args, *params)
         if not replay.traced and arrays.finite(bottom(t) if replay.record else t):
             return t
-        return replay.xp.where(replay.xp.guard_rows(t, g, *op.row_of(params)), t, 0.0)
+        return replay.xp.where(replay.xp.guard_slices(t, g, *op.slice_of(params)), t, 0.0)
 
     return general
 

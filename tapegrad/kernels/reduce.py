@@ -380,7 +380,7 @@ def _flag(xp: Any, x: Any, result: Any) -> Any:
     return xp.in_order(result.astype(x.dtype) if x.dtype.char == "B" else result)
 
 
-def _guard_rows(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:
+def _guard_slices(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:
     zero = g == 0
     if dims is None:
         zero = xp.all(zero)

@@ -39,5 +39,5 @@ def batched_gradient(
         if not retain:
             BackwardPass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
         return result
-    rows = [gradient(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
-    return tuple([None if column[0] is None else facade.stack(list(column)) for column in zip(*rows, strict=True)])
+    found = [gradient(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
+    return tuple([None if column[0] is None else facade.stack(list(column)) for column in zip(*found, strict=True)])

@@ -80,20 +80,20 @@ def tangents_of(
         found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
     else:
         found = [*transpose_vjp(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
-    return found if op.zero_blocks != "rows" else [zero_unmoved_rows(op, tangents[0], t, params) for t in found]
+    return found if op.zero_blocks != "slices" else [zero_unmoved_slices(op, tangents[0], t, params) for t in found]
 
 
-def zero_unmoved_rows(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
-    """A tangent of an op of rows, with 0 for what is not finite in rows that do not move (the fully masked softmax row)."""
+def zero_unmoved_slices(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
+    """A tangent of an op of slices, with 0 where it is not finite in slices that do not move (a fully masked softmax)."""
     if found is None or (running_trace() is None and arrays.finite(bottom(found))):
         return found
-    moves = any_in_row(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
+    moves = any_in_slices(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
     return TENSOR_XP.where(TENSOR_XP.logical_or(moves, TENSOR_XP.isfinite(found)), found, 0.0)
 
 
-def any_in_row(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
-    """Which rows hold an element of a mask."""
-    dims, reduced = op.row_of(params)
+def any_in_slices(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
+    """Which slices hold an element of a mask."""
+    dims, reduced = op.slice_of(params)
     dims = tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,)
     return xp.any(mask, dims, not reduced)
 
@@ -131,12 +131,12 @@ def transpose_vjp(
         if op.arity < 0 or op.joint:
             chosen = [i in active for i in range(len(args))]
             found = op.rules[0](TENSOR_XP, g, ans, *((args,) if op.arity < 0 else args), *params, chosen)  # type: ignore[operator,misc]
-            rows = [found[i] for i in active]
+            terms = [found[i] for i in active]
         else:
-            rows = [op.rules[i](TENSOR_XP, g, ans, *args, *params) for i in active]  # type: ignore[operator,misc]
+            terms = [op.rules[i](TENSOR_XP, g, ans, *args, *params) for i in active]  # type: ignore[operator,misc]
         pairs = [
             (r if r._d.shape == tangents[i]._d.shape else TENSOR_XP.sum_to(r, tangents[i]._d.shape), tangents[i])
-            for i, r in zip(active, rows, strict=True)
+            for i, r in zip(active, terms, strict=True)
             if r is not None
         ]
     finally:

@@ -22,7 +22,7 @@ from ..core.state import is_recording
 from ..core.vjp import RAW_XP, TENSOR_XP, arrays, bottom
 from ..dtypes import is_inexact
 from ..floats.functions import ERRORS, FUNCTIONS
-from .forward import any_in_row, tangents_of
+from .forward import any_in_slices, tangents_of
 from .level import Level
 
 Coefficient = Any
@@ -364,7 +364,7 @@ class Taylor(Level):
         for r in outs:
             if type(r) is Series:
                 r.get(self.order)
-                if op.kind == "elementwise" or op.zero_blocks == "rows":
+                if op.kind == "elementwise" or op.zero_blocks == "slices":
                     zero_unmoved(op, args, r, params, RAW_XP if raw else TENSOR_XP)
         for r, _ in xp.memo.values():
             for s in r if type(r) is tuple else (r,):
@@ -394,8 +394,8 @@ def zero_unmoved(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp
         moves = m if moves is None else xp.logical_or(moves, m)
     if moves is None:
         return
-    if op.zero_blocks == "rows":
-        moves = any_in_row(xp, op, moves, params)
+    if op.zero_blocks == "slices":
+        moves = any_in_slices(xp, op, moves, params)
     keep = [c if c is None else xp.logical_or(moves, xp.isfinite(c)) for c in r.c[1:]]
     r.c[1:] = [
         c if c is None else number(xp.where(m, c if isinstance(c, Box) else arrays.as_array(c), 0.0))

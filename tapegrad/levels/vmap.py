@@ -200,13 +200,13 @@ def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tup
     """An op without a batch rule: once for each sample."""
     if not n:
         raise Ragged
-    rows = []
+    samples = []
     for i in range(n):
         given = [TENSOR_XP.index(t, (i, Ellipsis)) if b else t for t, b in zip(args, batched, strict=True)]
         out = op.on(given, params)
-        rows.append(out if op.outputs > 1 else (out,))
+        samples.append(out if op.outputs > 1 else (out,))
     outs = []
-    for column in zip(*rows, strict=True):
+    for column in zip(*samples, strict=True):
         if any(t._d.shape != column[0]._d.shape for t in column):
             raise Ragged
         outs.append(facade.stack(list(column)))

@@ -22,7 +22,7 @@ from ..kernels.reduce import (
     _exp_shares,
     _flag,
     _guard_matrices,
-    _guard_rows,
+    _guard_slices,
     _kept_shape,
     _largest,
     _linear_scan,
@@ -109,18 +109,18 @@ _var_op = define(
     saves="x",
     batch=along,
     jvp=_j_var,
-    zero_blocks="rows",
+    zero_blocks="slices",
     samples=samples.DEVIATIONS,
 )
 _std_op = define(
     "std", "general", _std, (_d_std,), saves="x ans",
-    batch=along, jvp=_j_std, zero_blocks="rows", samples=samples.DEVIATIONS,
+    batch=along, jvp=_j_std, zero_blocks="slices", samples=samples.DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
     (lambda xp, g, ans, x, dims, keepdim: xp.reshape(g, _kept_shape(x.shape, dims)) * xp.unit_vector(x, dims),),
     jax="reduce.norm", saves="x",
-    batch=along, zero_blocks="rows", display="LinalgVectorNorm",
+    batch=along, zero_blocks="slices", display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(xp.real(xp.conj(xp.unit_vector(x, dims)) * ts[0]), dims, keepdim),
     samples=samples.NORMED,
 )  # fmt: skip
@@ -133,7 +133,7 @@ def _d_unit_vector(xp: Any, g: Any, ans: Any, x: Any, dims: Dims) -> Any:
 # 0 at the zero vector. An operation of its own: x / norm(x) would take what is across x from differences that cancel
 define(
     "unit_vector", "general", _unit_vector, (_d_unit_vector,), jax="reduce.unit_vector", saves="x ans", batch=along,
-    jvp=lambda xp, ts, ans, x, dims: _d_unit_vector(xp, ts[0], ans, x, dims), zero_blocks="rows", display="Div",
+    jvp=lambda xp, ts, ans, x, dims: _d_unit_vector(xp, ts[0], ans, x, dims), zero_blocks="slices", display="Div",
     samples=samples.UNIT_VECTOR,
 )  # fmt: skip
 
@@ -157,7 +157,7 @@ define(
         lambda xp, g, ans, t, u, dims: xp.across_vector(g, u, dims),
         lambda xp, g, ans, t, u, dims: -(_dot(xp, u, t, dims) * g + _dot(xp, u, g, dims) * t),
     ),
-    saves=("u", "t u"), arity=2, batch=along, jvp=_j_across_vector, zero_blocks="rows", display="Sub",
+    saves=("u", "t u"), arity=2, batch=along, jvp=_j_across_vector, zero_blocks="slices", display="Sub",
     samples=samples.ACROSS_VECTOR,
 )  # fmt: skip
 define(
@@ -175,7 +175,7 @@ _logsumexp_op = define(
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims)) * xp.conj(xp.exp_shares(x, dims)),), jax="reduce.logsumexp", saves="x",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(xp.exp_shares(x, dims) * ts[0], dims, keepdim),
-    batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
+    batch=along, zero_blocks="slices", integers="float", samples=samples.LOGSUMEXP,
 )  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def _d_exp_shares(xp: Any, g: Any, ans: Any, x: Any, dims: Dims) -> Any:
 
 define(
     "exp_shares", "general", _exp_shares, (_d_exp_shares,), jax="reduce.exp_shares", saves="ans", batch=along,
-    jvp=lambda xp, ts, ans, x, dims: ans * xp.centred(ts[0], ans, dims), zero_blocks="rows", display="Softmax",
+    jvp=lambda xp, ts, ans, x, dims: ans * xp.centred(ts[0], ans, dims), zero_blocks="slices", display="Softmax",
     samples=samples.EXP_SHARES,
 )  # fmt: skip
 
@@ -217,7 +217,7 @@ define(
         lambda xp, h, ans, g, p, dims: xp.centred_transposed(h, xp.conj(p), dims),
         lambda xp, h, ans, g, p, dims: -xp.conj(g) * xp.sum(h, dims, True),
     ),
-    jax="reduce.centred", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred, zero_blocks="rows", display="Sub",
+    jax="reduce.centred", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred, zero_blocks="slices", display="Sub",
     samples=samples.CENTRED,
 )  # fmt: skip
 define(
@@ -226,14 +226,14 @@ define(
         lambda xp, h, ans, g, p, dims: xp.centred(h, xp.conj(p), dims),
         lambda xp, h, ans, g, p, dims: -h * xp.conj(xp.sum(g, dims, True)),
     ),
-    jax="reduce.centred_transposed", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred_transposed, zero_blocks="rows",
+    jax="reduce.centred_transposed", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred_transposed, zero_blocks="slices",
     display="Sub",
     samples=samples.CENTRED,
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
     saves=("y", "x"),
-    arity=2, batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
+    arity=2, batch=along, zero_blocks="slices", samples=samples.DOT_ALONG,
 )  # fmt: skip
 
 
@@ -257,14 +257,14 @@ def _log_softmax_with_share(x: Any, dim: int) -> tuple[Any, Any]:
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
     (lambda xp, g, ans, x, dim: ans * xp.centred(g, ans, (dim,)),),
-    jax="reduce.softmax", saves="ans", batch=along, zero_blocks="rows",
+    jax="reduce.softmax", saves="ans", batch=along, zero_blocks="slices",
     jvp=lambda xp, ts, ans, x, dim: ans * xp.centred(ts[0], ans, (dim,)), samples=samples.ROWS,
     residual=(_softmax_with_result, _pull_softmax),
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(softmax.log_softmax),
     (lambda xp, g, ans, x, dim: xp.centred_transposed(g, xp.exp(ans), (dim,)),),
-    jax="reduce.log_softmax", saves="ans", batch=along, zero_blocks="rows",
+    jax="reduce.log_softmax", saves="ans", batch=along, zero_blocks="slices",
     jvp=lambda xp, ts, ans, x, dim: xp.centred(ts[0], xp.exp(ans), (dim,)), samples=samples.ROWS,
     residual=(_log_softmax_with_share, lambda g, p, dim: _centred_transposed(g, p, (dim,))),
 )  # fmt: skip
@@ -298,11 +298,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
 
 
 _amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", constant_in="", saves="x ans",
-               batch=along, jvp=j_extreme, zero_blocks="rows",
+               batch=along, jvp=j_extreme, zero_blocks="slices",
                refuses=no_kernel("c", "max_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
     jax="reduce.amin", constant_in="", saves="x ans",
-               batch=along, jvp=j_extreme, zero_blocks="rows",
+               batch=along, jvp=j_extreme, zero_blocks="slices",
                refuses=no_kernel("c", "min_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 
 
@@ -477,7 +477,7 @@ define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.pr
        batch=along,
        jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
 _prod = define("prod", "general", lambda xp, x, dim, keepdim: xp.in_order(xp.multiply.reduce(x, axis=dim, keepdims=keepdim)),
-               (_d_prod,), saves="x", batch=along, jvp=_j_prod, zero_blocks="rows",
+               (_d_prod,), saves="x", batch=along, jvp=_j_prod, zero_blocks="slices",
                samples=samples.PRODUCTS)  # fmt: skip
 
 
@@ -503,10 +503,10 @@ _count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.coun
     batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
 
 
-# Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
+# Masks of the elements of a product t to keep: all but non-finite ones of slices, or matrices, of which the cotangents are
 # wholly 0.
-define("guard_rows", "constant", _guard_rows, arity=2, batch=along,
-       samples=samples.GUARD_ROWS)  # fmt: skip
+define("guard_slices", "constant", _guard_slices, arity=2, batch=along,
+       samples=samples.GUARD_SLICES)  # fmt: skip
 define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
        samples=samples.GUARD_MATRICES)  # fmt: skip
 

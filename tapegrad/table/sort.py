@@ -81,7 +81,7 @@ _cummin = define(
 )  # fmt: skip
 _median = define(
     "median", "general", _median_value, (d_extreme,),
-    constant_in="", saves="x ans", batch=along, jvp=j_extreme, zero_blocks="rows",
+    constant_in="", saves="x ans", batch=along, jvp=j_extreme, zero_blocks="slices",
     refuses=no_kernel("cb"), samples=samples.MEDIAN,
 )  # fmt: skip
 _median_dim = define(
@@ -92,7 +92,7 @@ _median_dim = define(
 )  # fmt: skip
 _nanmedian = define(
     "nanmedian", "general", _nanmedian_value, (d_extreme,), constant_in="", saves="x ans",
-    batch=along, jvp=j_extreme, zero_blocks="rows",
+    batch=along, jvp=j_extreme, zero_blocks="slices",
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN,
 )  # fmt: skip
 _nanmedian_dim = define(

@@ -223,7 +223,7 @@ def _equal(function: Function, eq: Function) -> Function:
 
 def _rows(function: Function) -> Function:
     @functools.wraps(function)
-    def rows(self: Any) -> Any:
+    def iterator(self: Any) -> Any:
         return iter(self.unbind(0)) if overloaded([self]) and self.dim() else function(self)
 
-    return rows
+    return iterator

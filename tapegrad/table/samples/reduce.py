@@ -112,6 +112,6 @@ PROD_OTHERS = joined(
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 )
 COUNT_NONZERO = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),))
-GUARD_ROWS = of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False))
+GUARD_SLICES = of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False))
 GUARD_MATRICES = of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]])
 PAIR = joined(cases(((2, 3), (2,), ()), complex_too=True), of_values([1, 2], [True, False]))
