@@ -263,7 +263,7 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
-    """The tensors of a result, noted on the context."""
+    """The tensors of a result, listed on the context."""
     outputs = result if type(result) is tuple else (result,)
     for name, marked in (("mark_dirty", ctx.dirty_tensors), ("mark_non_differentiable", ctx.non_differentiable)):
         for i, t in enumerate(marked):
@@ -349,7 +349,7 @@ def plan_saved(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
 
 
 def stand_in(value: Any, outputs: list[Any], found: list[int]) -> Any:
-    """What stands on a context for a value: an Output for an output, whose number is noted."""
+    """What stands on a context for a value: an Output for an output, whose number is appended to `found`."""
     k = among(value, outputs) if isinstance(value, Box) else -1
     if k < 0:
         return value

@@ -1,7 +1,7 @@
 """The derivative of what a Function's forward made and kept on its context, by running forward again.
 
 To backward such a tensor is a constant, which is right to first order. Where backward is differentiated, the tensor gets
-an entry of its own. Its rule, which runs only if that derivative is wanted, runs forward at a level that notes what becomes
+an entry of its own. Its rule, which runs only if that derivative is wanted, runs forward at a level that tells what becomes
 of tangents. Where values leave the tensors meanwhile, as NumPy's arrays, differences tell whether something depends on them.
 """
 
@@ -61,7 +61,7 @@ class Again(Linearize):
 
 
 def note_made(ctx: FunctionCtx, known: Sequence[Any], args: Sequence[Any], start: int) -> None:
-    """Note on a context which tensors kept there may depend on the arguments: floating-point ones that are not known.
+    """Store on a context which tensors kept there may depend on the arguments: floating-point ones that are not known.
 
     Args:
         known: arguments and outputs.
@@ -123,7 +123,7 @@ def held_by(value: Any) -> list[Any]:
 
 
 def made_tensors(ctx: FunctionCtx, entries: Sequence[tuple[Any, int]], saved: Callable[[bool, int], Any]) -> list[Any]:
-    """The noted tensors, None where the context no longer has one; saved(for backward, number) gives the saved ones."""
+    """These tensors, None where the context no longer has one; saved(for backward, number) gives the saved ones."""
     found = []
     for made_as, i in entries:
         leaves = [] if isinstance(made_as, bool) else tree.flatten(getattr(ctx, made_as, None))[0]

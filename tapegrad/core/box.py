@@ -59,7 +59,7 @@ def running_trace() -> Any:
 
 
 def functional(array: Any) -> bool:
-    """Whether memory is not written: that of other devices, and any while a trace notes what is done."""
+    """Whether memory is not written: that of other devices, and any while a trace runs."""
     return type(array) is not ndarray or running_trace() is not None
 
 

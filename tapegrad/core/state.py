@@ -38,7 +38,7 @@ FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
 RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
 PACKING: ContextVar[tuple[Any, ...]] = ContextVar("tapegrad_packing", default=())  # the last packs what the tape saves
-TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace that notes this context's operations
+TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace of this context's operations
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
 # While a reverse transform runs a function: what is told by `add(tensor, gradient)` of writes and of growing gradients.

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.record import Box
 from ..func import tree
-from ..programs.tracing import stops
+from ..programs.tracing import abort_trace
 from .effects import swapped
 
 WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it first)"
@@ -25,19 +25,19 @@ class Watched(np.ndarray):
 
     def __array_finalize__(self, obj: Any) -> None:
         if isinstance(obj, Watched):
-            stops(WHAT)
+            abort_trace(WHAT)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, Box) for x in inputs):
             return NotImplemented  # the tensor's own method is called next
-        stops(WHAT)
+        abort_trace(WHAT)
         return getattr(ufunc, method)(*map(plain, inputs), **{k: plain(v) for k, v in kwargs.items()})
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(t, Box) for t in types):
             return NotImplemented
         if function not in OF_METADATA:
-            stops(WHAT)
+            abort_trace(WHAT)
         leaves, spec = tree.flatten((args, kwargs))
         args, kwargs = tree.unflatten(spec, [plain(leaf) for leaf in leaves])
         return function(*args, **kwargs)
@@ -47,7 +47,7 @@ def _reading(name: str) -> Any:
     """An attribute of arrays that aborts the trace."""
 
     def get(self: Any) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return getattr(plain(self), name)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,7 @@ def watched(args: Any, kwargs: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
     leaves, _ = tree.flatten((args, kwargs))
     for leaf in leaves:
         if issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray:
-            stops(f"a NumPy argument of class {type(leaf).__name__} (give np.asarray of it)")
+            abort_trace(f"a NumPy argument of class {type(leaf).__name__} (give np.asarray of it)")
     pairs = [(leaf, leaf.view(Watched)) for leaf in {id(a): a for a in leaves if type(a) is np.ndarray}.values()]
     stands = {id(a): w for a, w in pairs}
     return swapped(args, stands) if pairs else args, swapped(kwargs, stands) if pairs else kwargs, pairs

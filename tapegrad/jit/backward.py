@@ -194,7 +194,7 @@ class Group:
 
 
 def with_detached_operands(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
-    """One instruction on tensors; operands that had no history when it was noted have none here."""
+    """One instruction on tensors; operands that had no history when it was traced have none here."""
     for i in instruction.nondiff_operands:
         if isinstance(operands[i], Box):
             operands[i] = operands[i].detach()

@@ -102,15 +102,15 @@ class Outside:
         self.trace = trace
         self.tensors: dict[int, tuple[weakref.ref[Any], Facts]] = {}
         for t in tensors:
-            self.note(t)
-        trace.note, trace.slot_before = self.note, self.slot_before
+            self.keep_facts(t)
+        trace.state_accessed, trace.slot_before = self.keep_facts, self.slot_before
 
-    def note(self, t: Any) -> None:
+    def keep_facts(self, t: Any) -> None:
         """Keep the facts of a tensor, and of its gradient, unless they are known."""
         found = self.tensors.get(id(t))
         if isinstance(t, Box) and (found is None or found[0]() is not t) and not self.trace.is_made(t):
             self.tensors[id(t)] = weakref.ref(t), facts_of(t)
-            self.note(getattr(t, "_g", None))
+            self.keep_facts(getattr(t, "_g", None))
 
     def before(self, t: Any) -> Facts:
         return self.tensors[id(t)][1]

@@ -88,8 +88,8 @@ class CompiledProgram:
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
-        looked_at = [ref for ref, _ in trace.captured.values()] + [ref for ref, _, _ in trace.gradients.values()]
-        alive = [t for ref in looked_at if (t := ref()) is not None and not trace.is_made(t)]
+        seen = [ref for ref, _ in trace.captured.values()] + [ref for ref, _, _ in trace.gradients.values()]
+        alive = [t for ref in seen if (t := ref()) is not None and not trace.is_made(t)]
         others = [t for t in alive if id(t) not in call.positions]
         self.hooks = [(weakref.ref(t), hooks_on(t)) for t in others]
         self.retaining = [(weakref.ref(t), call.outside.before(t).retains) for t in others if trace.had_pass and t._s > 0]

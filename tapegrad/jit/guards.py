@@ -177,7 +177,7 @@ class ReachableState:
         self._seen[id(value)] = value
         self._waiting.append((value, depth))
 
-    def note(self, places: list[Place], container: Any, key: Any, value: Any) -> None:
+    def list_place(self, places: list[Place], container: Any, key: Any, value: Any) -> None:
         """List a place, once."""
         if (id(container), key) not in self._listed:
             self._listed.add((id(container), key))
@@ -200,7 +200,7 @@ class ReachableState:
             self._values[id(value)] = value, values_of(lambda: value)
             return
         if not isinstance(container, tuple):
-            self.note(places, container, key, value)
+            self.list_place(places, container, key, value)
         self.visit(value, depth + 1)
 
     def read(self, what: str, read: Callable[[], Any], depth: int) -> None:
@@ -244,7 +244,7 @@ class ReachableState:
     def items(self, places: list[Place], container: Any, depth: int) -> None:
         is_dict = isinstance(container, dict | types.MappingProxyType)
         if not isinstance(container, tuple):
-            self.note(places, container, LENGTH, len(container))
+            self.list_place(places, container, LENGTH, len(container))
         if is_dict and len(container) > 1:
             places.append((Keys(container), 0, tuple(container)))
         source = Present(container) if hasattr(type(container), "__missing__") else container
@@ -373,8 +373,8 @@ class ReachableState:
             else:  # one of Python's own, or none yet
                 if name in vars(builtins):
                     self._judge(name, vars(builtins)[name])
-                    self.note(self.places, vars(builtins), name, vars(builtins)[name])
-                self.note(self.places, space, name, LENGTH)
+                    self.list_place(self.places, vars(builtins), name, vars(builtins)[name])
+                self.list_place(self.places, space, name, LENGTH)
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             self._variable(cell, 0, depth, name, used)
         for name in sorted((used & sys.modules.keys()) - space.keys()):  # imported inside, perhaps
@@ -391,7 +391,7 @@ class ReachableState:
         value = held(container, key)
         self._judge(name, value)
         if issubclass(type(value), types.ModuleType) and is_closed(value.__name__):
-            self.note(self.places, container, key, value)
+            self.list_place(self.places, container, key, value)
             self._library(value, used, set())
         else:
             self.add(self.places, container, key, depth, name)
@@ -406,7 +406,7 @@ class ReachableState:
         self._libraries.setdefault(id(module), module)
         for name in sorted(own.keys() & names):
             value = own[name]
-            self.note(self.places, own, name, value)
+            self.list_place(self.places, own, name, value)
             self._judge(f"{module.__name__}.{name}", value)
             if issubclass(type(value), list | set) or is_plain(type(value)):
                 self.visit(value, 1)
@@ -420,11 +420,11 @@ class ReachableState:
         self.optimizers.append(optimizer)
         own_step = steps_itself(optimizer)
         self._owners.append((optimizer, {"param_groups", "state"}, depth))
-        self.note(self.places, own, "param_groups", optimizer.param_groups)
-        self.note(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
+        self.list_place(self.places, own, "param_groups", optimizer.param_groups)
+        self.list_place(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
         for i, group in enumerate(optimizer.param_groups):  # settings: see `Trace.settings`
-            self.note(self.places, optimizer.param_groups, i, group)
-            self.note(self.places, group, "params", group["params"])
+            self.list_place(self.places, optimizer.param_groups, i, group)
+            self.list_place(self.places, group, "params", group["params"])
             self.items(self.places, group["params"], depth)
         for table in (*[t for name, t in own.items() if name.endswith("_hooks")], *HOOKS_OF_OPTIMIZERS):
             self.items(self.of_modules, table, depth)
@@ -439,11 +439,11 @@ class ReachableState:
         names = own.keys() - {"_non_persistent_buffers_set"} if whole else own.keys() & OF_MODULES
         self.of_modules.append((shape := Shape(module), 0, shape[0]))
         if whole:
-            self.note(self.of_modules, own, LENGTH, len(own))
+            self.list_place(self.of_modules, own, LENGTH, len(own))
         for name in sorted(names):
             value = own[name]
             if isinstance(value, dict | list) and (name in OF_MODULES or not whole):
-                self.note(self.of_modules, own, name, value)
+                self.list_place(self.of_modules, own, name, value)
                 self.items(self.of_modules, value, depth)
             elif isinstance(value, dict | list | set | deque):  # plain ones, whose items change without the module
                 self.add(self.places, own, name, depth)
@@ -474,15 +474,15 @@ class ReachableState:
 
     def _state_of(self, optimizer: Optimizer) -> None:
         """The state of an optimizer whose code is not the package's, which sets it as it likes."""
-        self.note(self.places, optimizer.state, LENGTH, len(optimizer.state))
+        self.list_place(self.places, optimizer.state, LENGTH, len(optimizer.state))
         for of, values in optimizer.state.items():
             if not isinstance(values, dict):
-                self.note(self.places, optimizer.state, of, values)
+                self.list_place(self.places, optimizer.state, of, values)
                 continue
             self.states[id(values)] = values
-            self.note(self.places, values, LENGTH, len(values))
+            self.list_place(self.places, values, LENGTH, len(values))
             for key, value in values.items():
-                self.note(self.places, values, key, value)
+                self.list_place(self.places, values, key, value)
 
     def remember_states(self) -> None:
         """What is to be as it is now, at the end of the trace: states of optimizers, if the function may look at them, and
@@ -491,12 +491,12 @@ class ReachableState:
             if steps_itself(optimizer):
                 continue
             state = optimizer.state
-            self.note(self.places, vars(optimizer), "state", state)
-            self.note(self.places, state, LENGTH, len(state))
+            self.list_place(self.places, vars(optimizer), "state", state)
+            self.list_place(self.places, state, LENGTH, len(state))
             for p, values in state.items():
-                self.note(self.places, state, p, values)
+                self.list_place(self.places, state, p, values)
                 for key in values if isinstance(values, dict) else ():
-                    self.note(self.places, values, key, values[key])
+                    self.list_place(self.places, values, key, values[key])
         for function in self._caches:
             read = functools.partial(has_forgotten, function, function.cache_info())
             self.places.append((Computed("what a function has cached", read), 0, False))
@@ -548,13 +548,13 @@ class ReachableState:
         if own is not NOTHING:
             self._named.setdefault(id(own), (places, own))
         if own and reflects and not issubclass(cls, Optimizer | types.FunctionType):
-            self.note(places, own, LENGTH, len(own))
+            self.list_place(places, own, LENGTH, len(own))
             names |= own.keys()
         for c, of_class, is_open in classes:
             if first and (is_open or c is owner):  # to add to those of the package means to change the class that is used
                 self._named.setdefault(id(of_class), (self.places, of_class))
                 if is_open:
-                    self.note(self.places, self._attributes_of(c), "__mro__", c.__mro__)
+                    self.list_place(self.places, self._attributes_of(c), "__mro__", c.__mro__)
             names |= new & of_class.keys()
             if is_open:
                 names |= implied(of_class, is_class, first, reflects, computed)
@@ -592,7 +592,7 @@ class ReachableState:
                 self.add(places, container, name, depth, name)
             if name in container:
                 for places, other in before:
-                    self.note(places, other, name, LENGTH)
+                    self.list_place(places, other, name, LENGTH)
                 if "super" not in self._used:
                     return
                 before = []
@@ -600,7 +600,7 @@ class ReachableState:
     def _of_library(self, places: list[Place], container: Any, name: str) -> None:
         """An attribute of a class of the package; a layer's forward calls functions that may be replaced."""
         value = container[name]
-        self.note(places, container, name, value)
+        self.list_place(places, container, name, value)
         if name == "forward" and isinstance(value, types.FunctionType):
             names = value.__code__.co_names
             for module in [value.__globals__.get(n) for n in names]:

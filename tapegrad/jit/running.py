@@ -23,7 +23,7 @@ from ..core.alias import has_level
 from ..core.op import TABLE
 from ..core.record import MARK, Box, getframe, peek_data, running_trace
 from ..programs.trace import user_location
-from ..programs.tracing import stops, unfit
+from ..programs.tracing import abort_trace, unfit
 from .effects import Effect, Store, swapped
 from .inputs import Stale
 from .numbers import Integer
@@ -109,7 +109,7 @@ class Running:
         """The number itself, for the caller."""
         trace = running_trace()
         if trace is None or trace is not self.trace() or abs(number.value) > LARGEST:
-            stops(WHAT)
+            abort_trace(WHAT)
             return number.value
         value = Integer(number.value) if type(number.value) is int else number.value * 1.0  # an object of its own
         read = functools.partial(self._there, number.number)
@@ -122,7 +122,7 @@ class Running:
         value = function(*map(plain, operands))
         trace, types_known = running_trace(), [type(v) in KINDS or type(v) is Number for v in (*operands, value)]
         if trace is None or trace is not self.trace() or not all(types_known):
-            stops(WHAT)
+            abort_trace(WHAT)
             return value
         self.code.append((function, tuple([Of(v.number) if type(v) is Number else v for v in operands])))
         self.kinds.append(type(value))
@@ -133,7 +133,7 @@ class Running:
         """A tensor for a number among operands; the number itself where no trace runs any more."""
         trace = running_trace()
         if trace is None or trace is not self.trace() or abs(number.value) > LARGEST:
-            stops(WHAT)
+            abort_trace(WHAT)
             return number.value
         array = record.asarray(float(number.value))
         trace.add_input(array, functools.partial(self._value, number.number), "a number")
@@ -204,7 +204,7 @@ class Returned(dict[int, Any]):
 
 
 class Number:
-    """Stands for a number while a call is traced: arithmetic is noted, all else ends the trace and sees the number."""
+    """Stands for a number while a call is traced: arithmetic is traced, all else ends the trace and sees the number."""
 
     __slots__ = ("__weakref__", "number", "running", "value")
 
@@ -220,32 +220,32 @@ class Number:
     def _equals(self, other: object, by_package: bool) -> bool:
         found = bool(self.value == plain(other))
         if not by_package or type(other) is not int or other != 1:
-            stops(WHAT)
+            abort_trace(WHAT)
         elif found:  # else the package asks whether it can leave a factor out: it need not
             unfit("a number that changes from call to call is 1 at this one")
         return found
 
     def __getattr__(self, name: str) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return getattr(self.value, name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return np.asarray(self.value, *args, **kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return getattr(ufunc, method)(*map(plain, inputs), **kwargs)
 
     def __copy__(self) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return self.value
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return type(self.value), (self.value,)
 
     @classmethod
@@ -259,7 +259,7 @@ class Number:
             (dtype,) = dtypes
             given = {key: v.running.tensor(v, dtype) if type(v) is Number else v for key, v in given.items()}
         else:
-            stops(WHAT)
+            abort_trace(WHAT)
         found = {key: plain(v) for key, v in given.items()}
         return function(*[found.pop(i) for i in range(len(args))], **found)
 
@@ -291,7 +291,7 @@ def _of_one(function: Callable[..., Any]) -> Any:
 
 def _reading(name: str) -> Any:
     def method(self: Number, *args: Any) -> Any:
-        stops(WHAT)
+        abort_trace(WHAT)
         return getattr(self.value, name)(*map(plain, args))
 
     return method

@@ -26,7 +26,7 @@ from ..functions import settings
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
-from ..programs.tracing import stops
+from ..programs.tracing import abort_trace
 from ..tensor import printing
 from ..tensor.graph import RemovableHandle
 from . import nans
@@ -177,7 +177,7 @@ class TracedCall:
             for array, stands in pairs:
                 trace.same(stands, array)
             if pairs and self.reachable.reader is not None:
-                stops(f"{self.reachable.reader} in a function with a NumPy argument (use tapegrad.as_tensor instead)")
+                abort_trace(f"{self.reachable.reader} in a function with a NumPy argument (use tapegrad.as_tensor instead)")
             self.running.begin()
             try:
                 self.result = function(*args, **kwargs)
@@ -280,7 +280,7 @@ class TracedCall:
         """Check that what has left tensors is where a program can store it, and nowhere else."""
         given = self.trace.left
         times = Counter(map(id, leaves))
-        found = counts([value for value, *_ in given.values()])  # held by two containers: the list, and what the trace notes
+        found = counts([value for value, *_ in given.values()])  # held by two containers: the list, and the trace
         for (at, (_, _, targets, (file, line))), count in zip(given.items(), found, strict=True):
             held = 2 * times[at] - self.containers.added[at]  # by the leaves, and by what is returned or stored
             if count > REFS_ORPHAN_TAPE + held or not all(map(self.containers.is_proved, targets)):
@@ -323,8 +323,8 @@ class TracedCall:
         return self.place_of_gradient.get(id(t), None if t is None else weakref.ref(t))
 
     def _gradients(self) -> None:
-        noted = [(ref(), old, read) for ref, old, read in self.trace.gradients.values()]
-        touched = [(t, old, read) for t, old, read in noted if t is not None and not self.trace.is_made(t)]
+        accessed = [(ref(), old, read) for ref, old, read in self.trace.gradients.values()]
+        touched = [(t, old, read) for t, old, read in accessed if t is not None and not self.trace.is_made(t)]
         held = {id(old): t for t, old, _ in touched if old is not None}
         for state in self.trace.state_inputs.values():  # the gradient of a tensor is another object at each call
             owner = state.owner()

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.warning import warn
-from ..programs.tracing import stops
+from ..programs.tracing import abort_trace
 from .numpy import silently
 
 if TYPE_CHECKING:
@@ -479,7 +479,7 @@ class Generator:
         self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first, self._run = _NO_NORMALS, 0, 0
         self._cut, self._cut_first, self._cut_length, self._calls = _NO_CALLS, 0, 0, 0
-        stops("seeding a generator")
+        abort_trace("seeding a generator")
         self._restart(_DEFAULT_SEED)
 
     @functools.cached_property
@@ -510,7 +510,7 @@ class Generator:
         Seeds in [-2**63, 2**64) are accepted; a negative seed counts as ``2**64 + seed``. Only the low 32
         bits choose the stream (experiment: seeds 5 and 2**32 + 5 give the same draws in PyTorch).
         """
-        stops("seeding a generator")
+        abort_trace("seeding a generator")
         if not hasattr(seed, "__index__"):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         value = operator.index(seed)
@@ -562,7 +562,7 @@ class Generator:
 
     def set_state(self, state: npt.ArrayLike) -> None:
         """Continue from a state of :meth:`get_state`, or of a CPU generator of PyTorch."""
-        stops("restoring a generator's state")
+        abort_trace("restoring a generator's state")
         data = np.ascontiguousarray(state)
         if data.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, of dtype uint8, but got {data.dtype}")

@@ -461,14 +461,14 @@ def assign(t: Any, result: Any, constant: bool = False) -> Any:
     """
     written = [(t, put(t, result, constant))]
     while (base := written[-1][1]) is not None:
-        looked_at, op, params, _ = base
+        origin, op, params, _ = base
         value = relabelled(written[-1][0], written[-1][0]._s)
         if isinstance(op, Op):
-            whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
+            whole = TABLE["overwrite"].call(origin, value, ((op.name, params),))
         else:
-            whole = op.write(looked_at, value, *params)
+            whole = op.write(origin, value, *params)
             constant = constant or op is DETACH
-        written.append((looked_at, put(looked_at, whole, constant)))
+        written.append((origin, put(origin, whole, constant)))
     for view, base in reversed(written):
         if base is not None:
             view._st.base = (*base[:3], base[0]._st)

@@ -21,7 +21,7 @@ def remember(key: Any, undo: Callable[[], None]) -> None:
 
 
 def remember_value(t: Any) -> None:
-    """Note a tensor's value, and the memory and history that it shares, before it is written in place."""
+    """Keep a tensor's value, and the memory and history that it shares, before it is written in place."""
     level, state = LEVEL.get(), t._st
     if level is None or (state is not None and state.level is not None):
         return
@@ -39,7 +39,7 @@ def remember_value(t: Any) -> None:
 
 
 def remember_gradient(t: Any) -> None:
-    """Note a tensor's gradient before it changes."""
+    """Keep a tensor's gradient before it changes."""
     old = getattr(t, "_g", None)
     if old is not None:
         remember_value(old)

@@ -16,7 +16,7 @@ from ..functions.memory_format import rank_of
 from ..kernels import devices
 from ..later import above
 from ..modes import no_grad
-from ..programs.tracing import leaving, touches
+from ..programs.tracing import grad_accessed, leaving
 from ..tensor.access import destination, raw
 from ..tensor.graph import RemovableHandle
 from ..tensor.tensor import Parameter, Tensor
@@ -921,7 +921,7 @@ def without_values(t: Any) -> Any:
 
 def clear_grad(t: Any, set_to_none: bool) -> None:
     """Set a tensor's gradient to None, or to zeros in place."""
-    touches(t, not set_to_none)
+    grad_accessed(t, not set_to_none)
     grad = getattr(t, "_g", None)
     if grad is None:
         return

@@ -30,7 +30,7 @@ from ..functions.elementwise import where
 from ..functions.inplace import check_writable, count_write
 from ..modes import enable_grad, no_grad, set_grad_enabled
 from ..nn.module import typename
-from ..programs.tracing import holds_now, suspended, touches, unfit
+from ..programs.tracing import grad_accessed, holds_now, suspended, unfit
 from ..tensor.access import raw
 from ..tensor.graph import RemovableHandle, hook_into
 from ..tensor.tensor import Tensor
@@ -114,7 +114,7 @@ def overwrite(t: Any, value: Any) -> None:
 
 def gradient_of(p: Any, read: bool = True) -> Any:
     """The parameter's gradient, or None; noted in a running trace."""
-    touches(p, read)
+    grad_accessed(p, read)
     return getattr(p, "_g", None)
 
 

@@ -87,7 +87,7 @@ class Trace:
         captured: tensors from outside whose values were read: (reference, number of the value), by id.
         first_values: the number of the first value that a slot was seen with, by slot.
         versions: of a value that a tensor was given without a change of its history, that first value of its slot.
-        note: told of each tensor whose state is about to be read or changed, before that happens.
+        state_accessed: told of each tensor whose state is about to be read or changed, before that happens.
         slot_before: the slot that a tensor of outside had before the call.
         call_floor: slots of what was recorded before the traced call are below it; 0 in the body of a loop or branch.
         had_pass: whether a backward pass has run.
@@ -122,7 +122,7 @@ class Trace:
         self.metadata_guards: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
         self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any, bool]] = []
         self.captured: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self.note: Callable[[Any], None] = nothing_noted if outer is None else outer.note
+        self.state_accessed: Callable[[Any], None] = ignore_access if outer is None else outer.state_accessed
         self.slot_before: Callable[[Any], int] = slot_now if outer is None else outer.slot_before
         self.call_floor = 0
         self.first_values: dict[int, int] = {}
@@ -254,7 +254,7 @@ class Trace:
     def capture(self, t: Any, array: Any) -> int:
         """The number of a tensor's state, which is read for the first time."""
         alias.sync(t)  # private again, where nothing shares its memory any more
-        self.note(t)
+        self.state_accessed(t)
         st = t._st
         if type(st) is not alias.Alias:
             ref = weakref.ref(t)
@@ -269,8 +269,8 @@ class Trace:
         return self._share(t, self.bind(array, self.numbers[id(x)]))
 
     def _share(self, t: Any, number: int) -> int:
-        """Note a tensor that shares memory, whose value has a number; the number."""
-        self.note(t)
+        """Keep a tensor that shares memory, whose value has a number; the number."""
+        self.state_accessed(t)
         if type(t._st) is alias.Alias:
             self.views.append((weakref.ref(t), weakref.ref(t._st.store), t._st.chain, self.was_tracked(t)))
         self.captured[id(t)] = weakref.ref(t), number
@@ -284,7 +284,7 @@ class Trace:
             program_input = self.add_input(store.root, lambda: _root(ref), "memory that tensors share")
             self.state_inputs[id(store)] = StateInput(store, store.root, program_input, False)
 
-    # ------------------------------------------------------------------------------------------------------- the notes
+    # ---------------------------------------------------------------------------------------------------------- instructions
 
     def record_instruction(
         self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any
@@ -426,7 +426,7 @@ class Trace:
 
     def requires_grad_switched(self, t: Any) -> None:
         """requires_grad of a tensor is about to be switched."""
-        self.note(t)
+        self.state_accessed(t)
         if id(t) not in self.switched_flags or self.switched_flags[id(t)][0]() is not t:
             self.switched_flags[id(t)] = weakref.ref(t), t._s != 0, self.numbers.get(id(t._d))
             self.guard_on_metadata(t)
@@ -459,7 +459,7 @@ class Trace:
 
     def grad_accessed(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""
-        self.note(t)
+        self.state_accessed(t)
         found = self.gradients.get(id(t))
         if found is None or found[0]() is not t:
             self.gradients[id(t)] = weakref.ref(t), getattr(t, "_g", None), read
@@ -489,7 +489,7 @@ class Trace:
         return array
 
 
-def nothing_noted(t: Any) -> None:
+def ignore_access(t: Any) -> None:
     pass
 
 

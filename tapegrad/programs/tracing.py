@@ -15,7 +15,7 @@ PARTS: ContextVar[Any] = ContextVar("PARTS", default=None)  # what compiles func
 
 
 class suspended:
-    """What runs inside is not noted: tensors made here are state, as if they had been there before."""
+    """What runs inside is not traced: tensors made here are state, as if they had been there before."""
 
     def __enter__(self) -> None:
         self._previous = TRACE.get()
@@ -92,7 +92,7 @@ def same(array: Any, t: Any) -> None:
         trace.same(array, t._d)
 
 
-def touches(t: Any, read: bool) -> None:
+def grad_accessed(t: Any, read: bool) -> None:
     """To be called before `.grad` is read or set."""
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, read)
@@ -101,10 +101,10 @@ def touches(t: Any, read: bool) -> None:
 def changes(t: Any) -> None:
     """To be called before hooks, history or flags of a tensor change."""
     if (trace := running_trace()) is not None:
-        trace.note(t)
+        trace.state_accessed(t)
 
 
-def stops(what: str) -> None:
+def abort_trace(what: str) -> None:
     """To be called before something that no program can do."""
     if (trace := running_trace()) is not None:
         trace.abort(what)

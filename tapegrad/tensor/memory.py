@@ -94,13 +94,13 @@ def become(t: Any, v: Any, name: str) -> Any:
     if t._s < 0:  # a leaf under no_grad stays that leaf
         v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s, v._st.hist.writes), ()), t._s
     st = v._st
-    while (looked_at := getattr(st, "base", None)) is not None:
-        if looked_at[0] is t:  # views at a level: t is to look at what it was, not at itself
+    while (origin := getattr(st, "base", None)) is not None:
+        if origin[0] is t:  # views at a level: t is to look at what it was, not at itself
             was = box(t._d, t._s)
             was._st = t._st
             look_at(was, t)
             break
-        st = looked_at[0]._st
+        st = origin[0]._st
     t._d, t._s, t._st = v._d, v._s, v._st
     count_write(t)
     hist = None if t._st is None else t._st.hist

@@ -37,7 +37,7 @@ from ..functions.inplace import check_writable
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..programs.tracing import changes, leaving, leaving_array, leaving_number, same, touches
+from ..programs.tracing import changes, grad_accessed, leaving, leaving_array, leaving_number, same
 from . import graph as node
 from . import memory, overriding
 from . import storage as storages
@@ -433,7 +433,7 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf, or of a tensor with retain_grad(); None before any backward."""
-        touches(self, True)
+        grad_accessed(self, True)
         try:
             g = self._g
         except AttributeError:
@@ -453,12 +453,12 @@ class Tensor(Filling, Protocols, TableMethods):
                 raise errors.grad_size(value.shape, self.shape)
             if value._d.dtype != self._d.dtype:
                 raise errors.grad_dtype(str(value.dtype), str(self.dtype))
-        touches(self, False)
+        grad_accessed(self, False)
         self._g = value
 
     @grad.deleter
     def grad(self) -> None:
-        touches(self, False)
+        grad_accessed(self, False)
         self._g = None
 
     def backward(

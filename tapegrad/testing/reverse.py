@@ -354,7 +354,7 @@ def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None
 def _watched(op: Op, number: int, ran: list[int]) -> Any:
     """A backward of the record whose rules note that they ran."""
 
-    def noted(i: int, rule: Any) -> Any:
+    def watched(i: int, rule: Any) -> Any:
         def run(*args: Any) -> Any:
             if op.arity < 0 or op.joint:
                 result = rule(*args)
@@ -366,7 +366,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
         return run if callable(rule) else rule
 
     own = op.rules
-    op.rules = tuple(noted(i, r) for i, r in enumerate(own))
+    op.rules = tuple(watched(i, r) for i, r in enumerate(own))
     try:
         return rules.ReplayKind(rules.make_backward).backward_of(number)
     finally:
