@@ -261,12 +261,12 @@ INTERNAL = {
     "safe_reciprocal", "share",
     "shift", "sigmoid_slope", "silu_slope", "simplex_path", "sin_ratio", "softplus_slope",
     "standardize", "standardize_back", "sum_of_products",
-    "stays", "strided_sum", "tanh_slope", "tie", "tie_share", "to_complex",
+    "is_last", "strided_sum", "tanh_slope", "tie", "tie_share", "to_complex",
     "true_places", "unit_vector", "weigh_inner", "weighted_difference",
     "window_best", "winner", "without_part",
     "write_zeros", "written_part", "zero_at", "zero_rows",
-    "kept", "link", "marked", "parted", "polar_factor", "probe", "refused", "replaced", "resolved", "similar", "singular",
-    "spectral", "sylvester", "twice", "unmarked", "unresolved",
+    "is_unmarked", "link", "marked", "parted", "polar_factor", "probe", "refused", "replaced", "resolved", "similar",
+    "singular", "spectral", "sylvester", "twice", "unmarked", "unresolved",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.

@@ -54,7 +54,7 @@ HOMES = {
     matmul linear cdist
     """,
     "table.lookup": """
-    put_rows zero_rows stays true_places
+    put_rows zero_rows is_last true_places
     """,
     "table.loss": """
     log_loss cross_entropy cross_entropy_back cross_entropy_total nll_total
@@ -103,7 +103,7 @@ HOMES = {
     sin_ratio
     """,
     "table.spectrum": """
-    sylvester polar_factor refused probe marked kept unmarked parted unresolved resolved spectral singular
-    similar
+    sylvester polar_factor refused probe marked is_unmarked unmarked parted unresolved resolved spectral
+    singular similar
     """,
 }

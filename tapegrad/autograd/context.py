@@ -200,7 +200,7 @@ class FunctionCtx:
             raise errors.second_backward(type(self).__name__)
         return hit[1]
 
-    def _kept(self, arguments: Sequence[Any]) -> Sequence[Any]:
+    def _with_extras(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Arguments of the entry: those that went in, followed by what was saved besides."""
         if len(arguments) > len(self._in):
             return arguments

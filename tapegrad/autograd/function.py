@@ -259,7 +259,7 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
         return
     call.ctx = below._twin()
     call.ctx.needs_input_grad = ctx.needs_input_grad
-    call.ctx._extras = list(below._kept([None] * len(ctx._in))[len(ctx._in) :])
+    call.ctx._extras = list(below._with_extras([None] * len(ctx._in))[len(ctx._in) :])
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
@@ -341,8 +341,8 @@ def plan_saved(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
-    keeps = ctx._extras or vars(ctx) or ctx._held
-    if keeps and any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
+    has_state = ctx._extras or vars(ctx) or ctx._held
+    if has_state and any(ctx.needs_input_grad) and differentiable_again(ctx._forward_cls):
         rerun.note_made(ctx, [*operands, *results], [*call.args, *operands], call.start)
     if ctx._made or ctx._hides:
         ctx._rest = call.arguments([*[None] * len(tensors), *operands[len(tensors) :]])
@@ -364,10 +364,10 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     if ctx._made or ctx._hides:
         read.update(range(len(tensors)))
     saved = tuple([keep(ctx, t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])])
-    kept = {where for where in ctx._plan if type(where) is Output}
+    saved_outputs = {where for where in ctx._plan if type(where) is Output}
     for value in ctx._held.values():
-        mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
-    answers = tuple([keep(ctx, relabelled(t, 0)) if i in kept else None for i, t in enumerate(boxes)])
+        mapped(lambda v: saved_outputs.add(v) if type(v) is Output else None, value)
+    answers = tuple([keep(ctx, relabelled(t, 0)) if i in saved_outputs else None for i, t in enumerate(boxes)])
     slot_hooks = None
     for t in tensors:
         if t._st is not None:
@@ -424,7 +424,7 @@ def enter(
 
 def vjp_rule(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
     """The record's rule: cotangents of the tensors that went in, from those of the tensors that came out."""
-    return vjp_of_call(ctx, g, (ctx._kept(args), ans), wanted)
+    return vjp_of_call(ctx, g, (ctx._with_extras(args), ans), wanted)
 
 
 def vjp_of_call(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
@@ -546,7 +546,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and is_inexact(meta[1]) else t
     before = {k: version(given[ctx._tensors[i]]) for k, i in ctx._dirty.items() if given[ctx._tensors[i]] is not None}
-    result = ctx._using((ctx._kept(args), ans), True, cls.jvp, ctx, *given)
+    result = ctx._using((ctx._with_extras(args), ans), True, cls.jvp, ctx, *given)
     results = list(result) if type(result) is tuple else [result]
     if len(results) != ctx._count:
         raise RuntimeError(
@@ -948,7 +948,7 @@ class Vmapped(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         def use(inner: FunctionCtx, args: list[Any], outs: list[Any], given: list[Any]) -> list[Any]:
-            return vjp_of_call(inner, given, (inner._kept(args), outs), ctx.needs_input_grad[3:])
+            return vjp_of_call(inner, given, (inner._with_extras(args), outs), ctx.needs_input_grad[3:])
 
         found = Vmapped.derive(ctx, grads, [True] * len(grads), use)
         sums = [

@@ -42,12 +42,12 @@ class Packing:
         if number < 0 or BY_ID[number].saves_nothing:
             return entry
         own = slot + 0  # an equal int, not the same: a hook that keeps the result does not keep the entry
-        saved = tuple([self.kept(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)])
+        saved = tuple([self.packed_value(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)])
         ans = answer_of(entry)
-        ans = tuple([self.kept(v, 0) for v in ans]) if type(ans) is tuple else self.kept(ans, own)
+        ans = tuple([self.packed_value(v, 0) for v in ans]) if type(ans) is tuple else self.packed_value(ans, own)
         return with_saved(entry, number + PACKED, saved, ans)
 
-    def kept(self, value: Any, slot: int) -> Any:
+    def packed_value(self, value: Any, slot: int) -> Any:
         return self.keep(value, slot) if type(value) is record.ndarray else value
 
     def __enter__(self) -> Any:

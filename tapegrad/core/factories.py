@@ -15,11 +15,11 @@ from .record import (
     as_array,
     box,
     count,
-    kept_of,
     private_ones,
     record_out,
     record_output,
     record_outputs,
+    saved_of_op,
     silent,
     slow,
 )
@@ -220,7 +220,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
                 at = f.f_lasti
                 if MARK in f.f_globals:
                     code, at = user_call_site(f, tape)
-            (keep_x, keep_y, keep_z), keep_ans = kept_of(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
+            (keep_x, keep_y, keep_z), keep_ans = saved_of_op(op, (slots[0] != 0, slots[1] != 0, slots[2] != 0))
             saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
             shapes = (x.shape, y.shape, z.shape)
             res._s = s = next_slot()

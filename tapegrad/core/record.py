@@ -252,24 +252,24 @@ def count(tape: Any, slot: int, nbytes: int) -> None:
 
 
 @functools.lru_cache(1 << 10)
-def kept_of(op: Op, tracked: tuple[bool, ...]) -> tuple[list[bool], bool]:
+def saved_of_op(op: Op, tracked: tuple[bool, ...]) -> tuple[list[bool], bool]:
     """Which arguments an entry keeps, and whether the result, if those are tracked: what the rules of these read."""
     used = op.saved[:1] if op.arity < 0 else [reads for reads, needed in zip(op.saved, tracked, strict=False) if needed]
-    kept = [any([i in r.arguments or op.arity < 0 for r in used if r.arguments]) for i in range(len(tracked))]
-    return kept, any([reads.answer for reads in used])
+    read = [any([i in r.arguments or op.arity < 0 for r in used if r.arguments]) for i in range(len(tracked))]
+    return read, any([reads.answer for reads in used])
 
 
 def saved(op: Op, tensors: Sequence[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     """What the tape keeps of each argument: those that the rule of a tracked argument reads."""
     if op.saves_nothing and op.arity < 0:
         return (None,) * len(slots), False
-    keeps, keep_ans = kept_of(op, tuple([s != 0 for s in slots]))
-    kept = []
-    for t, a, keep in zip(tensors, arrays, keeps, strict=True):
+    read, keep_ans = saved_of_op(op, tuple([s != 0 for s in slots]))
+    found = []
+    for t, a, keep in zip(tensors, arrays, read, strict=True):
         if keep and type(a) is ndarray and isinstance(t, Box) and t._st is not None:
             a = t._st.saved_array(t)
-        kept.append(a if keep or type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
-    return tuple(kept), keep_ans
+        found.append(a if keep or type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
+    return tuple(found), keep_ans
 
 
 def record_outputs(

@@ -24,7 +24,7 @@ def check_probability(p: float, error: type[Exception] = ValueError) -> None:
         raise error(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
+def keep_mask(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
     """A tensor of zeros and 1 / divisor, the latter with probability 1 - p; of x's shape, or one value a channel."""
     floating(x, "bernoulli_scalar_cpu_", "c")
     dtype, sizes = x._d.dtype, shape_of(x)
@@ -50,7 +50,7 @@ def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
 def dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements set to 0, the others divided by 1 - p."""
     x = tensor(x)
-    return x * (create.zeros((), dtype=x.dtype, device=x.device) if p == 1.0 else kept(x, p, channels, 1.0 - p))
+    return x * (create.zeros((), dtype=x.dtype, device=x.device) if p == 1.0 else keep_mask(x, p, channels, 1.0 - p))
 
 
 # Elements that alpha dropout drops are set to the limit of selu at -inf
@@ -62,7 +62,7 @@ def alpha_dropped(x: Any, p: float, channels: bool) -> Any:
     x = tensor(x)
     if p == 1.0:
         return x * create.zeros((), dtype=x.dtype, device=x.device)
-    mask = kept(x, p, channels)
+    mask = keep_mask(x, p, channels)
     a = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
     shift = (mask - 1.0) * (-SATURATED * a) + (-SATURATED * a * p)
     return x * (mask * a) + shift

@@ -44,7 +44,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     x = tensor(input)
     if train is False or not x._d.size:
         return x.clone(), create.ones(shape_of(x), dtype=dtypes.bool_, device=x.device)
-    mask = drops.kept(x, p, False)
+    mask = drops.keep_mask(x, p, False)
     return x * (mask * (1.0 / (1.0 - p) if p < 1.0 else 0.0)), mask.bool()
 
 

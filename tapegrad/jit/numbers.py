@@ -42,7 +42,7 @@ def targets_of(outer: types.CodeType, methods: Collection[str]) -> list[Target] 
         frame = frame.f_back
     try:
         flow = Flow(frame, outer, "numpy" not in methods)
-        return list(flow.kept(flow.conversion(methods)))
+        return list(flow.targets(flow.conversion(methods)))
     except NotKept:
         return None
 
@@ -98,7 +98,7 @@ class Flow:
             raise NotKept
         return call
 
-    def kept(self, node: ast.AST, within: bool = False) -> Iterator[Target]:
+    def targets(self, node: ast.AST, within: bool = False) -> Iterator[Target]:
         """Where an expression's value goes; `within`: whether that is something that holds what is followed."""
         parent: Any = self.parents.get(node)
         if isinstance(parent, ast.keyword):
@@ -112,7 +112,7 @@ class Flow:
             for target in unpacked:
                 yield from self.assigned(target, within)
             if not unpacked:
-                yield from self.kept(parent, within or not isinstance(parent, ast.IfExp))
+                yield from self.targets(parent, within or not isinstance(parent, ast.IfExp))
         elif isinstance(parent, ast.Assign | ast.AnnAssign):
             for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
                 yield from self.assigned(target, within)
@@ -128,7 +128,7 @@ class Flow:
                 raise NotKept
             yield from self.into(call.func.value)
         elif isinstance(call.func, ast.Name) and call.func.id == "dict" and node in call.keywords:
-            yield from self.kept(call, True)
+            yield from self.targets(call, True)
         else:
             raise NotKept
 
@@ -175,7 +175,7 @@ class Flow:
         """What one use of such a variable does with the value; an array itself may not be written into."""
         if isinstance(node.ctx, ast.Load):
             if use_of(node, self.parents).how != WRITE or not (within or self.adds):
-                yield from self.kept(node, within)
+                yield from self.targets(node, within)
         elif isinstance(node.ctx, ast.Del) or isinstance(self.parents[node], ast.AugAssign):
             raise NotKept
 
@@ -216,7 +216,7 @@ class Flow:
         if frame is not self.frame.f_back:
             raise NotKept
         flow = Flow(frame, self.outer, self.adds)
-        yield from flow.kept(flow.call_of(self.code), within)
+        yield from flow.targets(flow.call_of(self.code), within)
 
 
 def is_part(node: ast.AST, parent: ast.AST | None) -> bool:

@@ -262,10 +262,10 @@ class Guards:
         self.alive = True
         self.ended: Callable[[], None] | None = None
         self.watched: dict[int, weakref.ref[Any]] = {}
-        self.entries: list[Any] = [(c, k, *self._kept(v)) for c, k, v in places]
+        self.entries: list[Any] = [(c, k, *self._reference(v)) for c, k, v in places]
         self._prepare()
 
-    def _kept(self, value: Any) -> tuple[Any, bool]:
+    def _reference(self, value: Any) -> tuple[Any, bool]:
         """A value, or a weak reference to it and True."""
         cls = type(value)
         if issubclass(cls, WITHOUT_REFERENCE) or (cls is types.FunctionType and value.__closure__ is None):
@@ -282,7 +282,7 @@ class Guards:
     def watch(self, owners: Iterable[Any]) -> None:
         """Let the guards fail when one of these is gone."""
         for owner in owners:
-            self._kept(owner)
+            self._reference(owner)
 
     def end(self) -> None:
         """An object is gone: nothing is kept alive any more."""

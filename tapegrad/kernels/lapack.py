@@ -293,9 +293,9 @@ def pinv(xp: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """Pseudo-inverse without the singular values at most max(atol, rtol * the largest)."""
     if hermitian:
         w, v = xp.with_nan(xp.linalg.eigh, x)
-        return (v * _kept_inverse(xp, w, atol, rtol)[..., None, :]) @ mh(v)
+        return (v * _nonzero_inverse(xp, w, atol, rtol)[..., None, :]) @ mh(v)
     u, s, vh = xp.svd(x, False)
-    return mh(vh) @ (_kept_inverse(xp, s, atol, rtol)[..., None] * mh(u))
+    return mh(vh) @ (_nonzero_inverse(xp, s, atol, rtol)[..., None] * mh(u))
 
 
 def svd(x: Any, full: bool) -> Any:
@@ -316,14 +316,14 @@ def svdvals(x: Any) -> Any:
     return np.linalg.svd(x, compute_uv=False) if np.isfinite(x).all() else svd(x, False)[1]
 
 
-def kept(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
+def is_nonzero(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
     """Which singular values (or eigenvalues) count as not zero."""
     size = xp.abs(s)
     return size > xp.maximum(atol, rtol * size.max(-1, keepdims=True, initial=0)).astype(size.dtype)
 
 
-def _kept_inverse(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
-    there = kept(xp, s, atol, rtol)
+def _nonzero_inverse(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
+    there = is_nonzero(xp, s, atol, rtol)
     return xp.where(there, 1 / xp.where(there, s, 1), 0)
 
 

@@ -18,7 +18,7 @@ def _zero_rows(x: Any, index: Any) -> Any:
     return _put_rows(x, 0, index)
 
 
-def _stays(index: Any, rows: int) -> Any:
+def _is_last(index: Any, rows: int) -> Any:
     """Whether no later element of the index names the same row, as a column each."""
     flat = index.reshape(-1)
     last = np.zeros(rows, np.int64)

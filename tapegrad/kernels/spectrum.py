@@ -165,7 +165,7 @@ def _told(xp: Any, w: Any, k: Any, x: Any, y: Any) -> tuple[Any, ...]:
     return told, told & (xp.abs(size) > noise), own, rest, size, own.any(-1) & (xp.abs(mean) > noise)
 
 
-def kept(xp: Any, w: Any, k: Any, x: Any, y: Any, hermitian: bool) -> Any:
+def is_unmarked(xp: Any, w: Any, k: Any, x: Any, y: Any, hermitian: bool) -> Any:
     """0 where k holds what `marked` made, 1 elsewhere; unless that is a Hermitian part, nan for what several passes made."""
 
     def special() -> Any:
@@ -185,7 +185,7 @@ def parted(xp: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> 
 
     def special() -> Any:
         _, whole, own, rest, size, _ = _told(xp, w, hermitian_part(k) if hermitian else k, x, y)
-        left, one = kept(xp, w, k, x, y, hermitian), r.astype(k.dtype)
+        left, one = is_unmarked(xp, w, k, x, y, hermitian), r.astype(k.dtype)
         slope = _summed(xp, own, one * _pattern(xp, own, size.dtype)) / xp.where(whole, size, 1)
         mean = _summed(xp, own, one) / xp.maximum(own.sum(-1), 1)
         inside = xp.where(whole[..., None], slope[..., None] * rest, 0)

@@ -165,7 +165,7 @@ def _flag(keepdims: Any) -> bool:
     return keepdims is not NO and bool(keepdims)
 
 
-def _kept(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
+def _keepdims_shape(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     """x's shape with size 1 at the axes."""
     return tuple([1 if d in axes else n for d, n in enumerate(raw(x).shape)])
 

@@ -17,7 +17,7 @@ from ..programs.tracing import leaving
 from ..table import elementwise as elementwise_records
 from ..tensor.access import raw
 from . import routines
-from .arguments import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _raw_index, _tensor, _tensors, override
+from .arguments import FUNCTIONS, NO, _axes, _floating, _keepdims_shape, _merged, _raw_index, _tensor, _tensors, override
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -242,7 +242,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if not raw(t).ndim:
         return norm(shape.reshape(t, 1), ord, 0)
     result = norm(_merged(t, axes), ord, -1)
-    return shape.reshape(result, _kept(t, axes)) if keepdims else result
+    return shape.reshape(result, _keepdims_shape(t, axes)) if keepdims else result
 
 
 @override(np.linalg.diagonal)

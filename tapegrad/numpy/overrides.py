@@ -29,7 +29,7 @@ from .arguments import (
     _axes,
     _dtype_of,
     _into,
-    _kept,
+    _keepdims_shape,
     _raw_index,
     _refuse,
     _tensor,
@@ -364,7 +364,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
         return x
     d = shape_kernels.dim_of(axis, raw(x).ndim)
     ends = [e if e is NO else _tensors([e, x])[0] for e in (prepend, append)]
-    first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _kept(x, (d,)))] for e in ends)
+    first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _keepdims_shape(x, (d,)))] for e in ends)
     parts = [*first, x, *last]
     x = cat(parts, d) if len(parts) > 1 else x
     step = elementwise.ne if raw(x).dtype.kind == "b" else elementwise.sub

@@ -14,7 +14,21 @@ from ..functions import elementwise, index, reduce, shape, sort
 from ..programs.tracing import examined, leaving
 from ..table import elementwise as records
 from ..tensor.access import raw
-from .arguments import NO, _axes, _flag, _floating, _into, _kept, _mask, _merged, _tensor, _tensors, _to, max_of, override
+from .arguments import (
+    NO,
+    _axes,
+    _flag,
+    _floating,
+    _into,
+    _keepdims_shape,
+    _mask,
+    _merged,
+    _tensor,
+    _tensors,
+    _to,
+    max_of,
+    override,
+)
 
 
 def _reduction(
@@ -66,7 +80,7 @@ def _all_of_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if not axes:
         return reduce.prod(x)
     result = reduce.prod(_merged(x, axes), -1)
-    return shape.reshape(result, _kept(x, axes)) if keepdims else result
+    return shape.reshape(result, _keepdims_shape(x, axes)) if keepdims else result
 
 
 def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
@@ -83,7 +97,7 @@ def _extreme(function: Callable[..., Any], arg_extreme: Callable[..., Any]) -> C
         merged = _merged(x, axes)
         values = leaving(merged, "the extreme of complex numbers, in NumPy's order")
         result = index.take_along_dim(merged, wrap(arg_extreme(values, -1, keepdims=True)), -1)
-        return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
+        return shape.reshape(result, _keepdims_shape(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
 
@@ -202,7 +216,7 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
         low, high, last = ordered[..., (n - 1) // 2], ordered[..., n // 2], ordered[..., -1]
         middle = low if n % 2 else (low + high) * 0.5
         result = elementwise.where(elementwise.isnan(last), last, middle)
-    return _into("median", out, shape.reshape(result, _kept(x, axes)) if keepdims else result)
+    return _into("median", out, shape.reshape(result, _keepdims_shape(x, axes)) if keepdims else result)
 
 
 @override(np.count_nonzero)

@@ -41,7 +41,7 @@ from .arguments import (
     _flag,
     _floating,
     _into,
-    _kept,
+    _keepdims_shape,
     _merged,
     _raw_index,
     _refuse,
@@ -770,7 +770,7 @@ def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
         axes = _axes(axis, raw(x).ndim)
         places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
         flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
-        rest = _kept(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
+        rest = _keepdims_shape(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
         return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
 
     override(function)(quantile)
@@ -854,7 +854,7 @@ def _cumulative(name: str, scan: Function, first: float) -> None:
         result = scan(t, axis, dtype)
         if include_initial:
             d = shape_kernels.dim_of(axis, raw(t).ndim)
-            sizes = _kept(t, (d,))
+            sizes = _keepdims_shape(t, (d,))
             result = cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
         return _into(name, out, result)
 

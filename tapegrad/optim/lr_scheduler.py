@@ -33,13 +33,13 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-def _kept(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
 def _settings(optimizer: Optimizer, key: str) -> Rates:
     """A setting of each group; tensors are copied."""
-    return [_kept(group[key]) for group in optimizer.param_groups]
+    return [_copied(group[key]) for group in optimizer.param_groups]
 
 
 def _set(group: dict[str, Any], key: str, value: Any) -> None:
@@ -60,7 +60,7 @@ def _format_param(name: str, optimizer: Optimizer, param: Any) -> Rates:
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, param_groups has "
             f"{count}."
         )
-    return [_kept(p) for p in param]
+    return [_copied(p) for p in param]
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -101,7 +101,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", _kept(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "

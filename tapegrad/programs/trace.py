@@ -301,15 +301,15 @@ class Trace:
                 operands.append(Ref(n))
             else:
                 operands.append(a)
-        kept = self._params(params)
+        stored = self._params(params)
         if self.aborted is not None:
             return
         numbers = tuple([self.new(r) for r in results])
-        if self.fixed.issuperset(references([*operands, kept])):
+        if self.fixed.issuperset(references([*operands, stored])):
             self.fixed.update(numbers)
         call_site = user_call_site(getframe(2), current_tape())
         nondiff = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
-        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, call_site, nondiff))
+        self.program.code.append(Instruction(op, tuple(operands), stored, numbers, call_site, nondiff))
 
     def _params(self, params: Any) -> Any:
         """Parameters with references instead of arrays."""

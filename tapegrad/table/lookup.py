@@ -14,7 +14,7 @@ from ..core.op import TABLE, Op
 from ..core.record import Box
 from ..core.vjp import fixed_like
 from ..kernels import devices
-from ..kernels.lookup import _put_rows, _stays, _true_places, _zero_rows
+from ..kernels.lookup import _is_last, _put_rows, _true_places, _zero_rows
 from ..programs.tracing import examined
 from . import batching
 from .define import define
@@ -22,7 +22,7 @@ from .samples import lookup as samples
 
 
 def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
-    return xp.where(xp.stays(index, x.shape[0]), xp.embedding(g, index, None), 0.0)
+    return xp.where(xp.is_last(index, x.shape[0]), xp.embedding(g, index, None), 0.0)
 
 
 # Tables of a batch stand one after the other.
@@ -41,7 +41,7 @@ def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[
     return TABLE["reshape"].call(op.call(TABLE["reshape"].call(x, (n * rows, width)), *values, index), (n, rows, width))
 
 
-def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+def _is_last_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     return op.call(numbered(args[0], n, True, params[0]), n * params[0])
 
 
@@ -56,7 +56,7 @@ define(
     batch=several, samples=samples.emptied, display="IndexFill",
 )  # fmt: skip
 define(
-    "stays", "constant", _stays, jax="index.stays", batch=_stays_several, samples=samples.stays,
+    "is_last", "constant", _is_last, jax="index.is_last", batch=_is_last_several, samples=samples.is_last,
 )  # fmt: skip
 
 

@@ -221,6 +221,6 @@ _slogdet_op = define(
 
 # the number of singular values (or eigenvalues) that count as not zero
 _rank = define(
-    "rank", "constant", lambda xp, s, atol, rtol: xp.asarray(lapack.kept(xp, s, atol, rtol).sum(-1)),
+    "rank", "constant", lambda xp, s, atol, rtol: xp.asarray(lapack.is_nonzero(xp, s, atol, rtol).sum(-1)),
     batch=batching.leading, samples=samples.RANK,
 )  # fmt: skip

@@ -133,7 +133,7 @@ define(
     "marked", "general", spectrum.marked, (None, None, None, None, _d_marked), saves=("", "", "", "", "w gw"), arity=5,
     singular=True, batch=batching.last, jvp=_j_marked, samples=samples.marked,
 )  # fmt: skip
-define("kept", "constant", spectrum.kept, arity=4, batch=batching.last, samples=samples.couplings)
+define("is_unmarked", "constant", spectrum.is_unmarked, arity=4, batch=batching.last, samples=samples.couplings)
 define(
     "unmarked", "general", spectrum.unmarked,
     (None, None, None, None, lambda xp, g, ans, w, k, x, y, r, hermitian: xp.unmarked(w, k, x, y, g, hermitian)),
@@ -143,7 +143,7 @@ define(
 
 
 def _d_parted_k(xp: Any, gs: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> Any:
-    return None if gs[0] is None else gs[0] * xp.kept(w, k, x, y, hermitian)
+    return None if gs[0] is None else gs[0] * xp.is_unmarked(w, k, x, y, hermitian)
 
 
 def _d_parted_r(xp: Any, gs: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> Any:
@@ -154,12 +154,12 @@ def _d_parted_r(xp: Any, gs: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: A
         t = xp.real(t) if hermitian else t
     if slopes is None:
         return t
-    own = slopes * diagonal_of(xp, xp.kept(w, k, x, y, hermitian))
+    own = slopes * diagonal_of(xp, xp.is_unmarked(w, k, x, y, hermitian))
     return own if t is None else own + t
 
 
 def _j_parted(xp: Any, ts: Any, ans: Any, w: Any, k: Any, x: Any, y: Any, r: Any, hermitian: bool) -> list[Any]:
-    left, tr = xp.kept(w, k, x, y, hermitian), ts[4]
+    left, tr = xp.is_unmarked(w, k, x, y, hermitian), ts[4]
     tk = None if ts[1] is None else ts[1] * left
     if tr is None:
         return [tk, None, None]

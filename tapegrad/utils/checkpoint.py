@@ -152,7 +152,7 @@ class Argument:
     def __init__(self, t: Any) -> None:
         self.slot = alias.slot_of(t)
         array, packing = alias.save(t), PACKING.get()
-        self.packed = packing[-1].kept(array, self.slot) if packing else array
+        self.packed = packing[-1].packed_value(array, self.slot) if packing else array
 
     def tensor(self) -> Any:
         array = saved.array_of(self.packed)

@@ -96,8 +96,8 @@ def zero_at(g: Any, key: Any) -> Any:
 def written_part(g: Any, key: Any) -> Any:
     line, places = _located(g, key)
     number, last = _writers(line, places)
-    stays = (last[places] == number).reshape(*number.shape, *(1,) * (line.ndim - last.ndim))
-    return jnp.where(stays, line[places], 0)
+    is_last = (last[places] == number).reshape(*number.shape, *(1,) * (line.ndim - last.ndim))
+    return jnp.where(is_last, line[places], 0)
 
 
 def write_zeros(g: Any, shape: Sizes, key: Any) -> Any:
@@ -145,7 +145,7 @@ def zero_rows(x: Any, rows: Any) -> Any:
     return x.at[rows].set(0)
 
 
-def stays(rows: Any, count: int) -> Any:
+def is_last(rows: Any, count: int) -> Any:
     number, last = _writers(jnp.zeros(count), (rows,))
     return (last[rows] == number)[..., None]
 

@@ -21,7 +21,7 @@ def written() -> Iterator[Sample]:
     yield Sample((uniform((4, 1)), uniform((0, 1)), np.zeros(0, np.int64)))
 
 
-def stays() -> Iterator[Sample]:
+def is_last() -> Iterator[Sample]:
     yield Sample((INDEX,), (4,))
 
 
