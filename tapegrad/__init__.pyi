@@ -838,7 +838,7 @@ def group_norm(input: Operand, num_groups: builtins.int, weight: Operand | None 
     """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias."""
 
 def gru(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of kind gru on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type gru on sequences of one length, or packed ones: (outputs, final h)."""
 
 def gru_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
     """One step of a GRU, its gates in the order r, z, n: h from input (B, features) and hx of (B, width)."""
@@ -1105,7 +1105,7 @@ def logsumexp(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = 
     """log(sum(exp(input))) over the given dimensions, without overflow."""
 
 def lstm(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of kind lstm on sequences of one length, or packed ones: (outputs, final h, final c)."""
+    """Layers of type lstm on sequences of one length, or packed ones: (outputs, final h, final c)."""
 
 def lstm_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> tuple[Tensor, Tensor]:
     """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o."""
@@ -1496,13 +1496,13 @@ def rms_norm(input: Operand, normalized_shape: Any, weight: Operand | None = Non
     """input over the root of the mean of its squares along the last dimensions, times weight."""
 
 def rnn_relu(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of kind rnn_relu on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type rnn_relu on sequences of one length, or packed ones: (outputs, final h)."""
 
 def rnn_relu_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
     """One step of relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width)."""
 
 def rnn_tanh(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of kind rnn_tanh on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type rnn_tanh on sequences of one length, or packed ones: (outputs, final h)."""
 
 def rnn_tanh_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
     """One step of tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width)."""

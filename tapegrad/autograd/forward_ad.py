@@ -65,9 +65,9 @@ class DualLevel(Dual):
         born[key] = weakref.ref(t, lambda _: born.pop(key, None))
 
     def tangents(
-        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+        self, op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
     ) -> list[Any]:
-        return super().tangents(op, args, payloads, outs, params) if ENABLED.get() else [None] * len(outs)
+        return super().tangents(op, args, tangents, outs, params) if ENABLED.get() else [None] * len(outs)
 
     def captured_primal(self, t: Any, function: str) -> Any:
         return self.unwrap(t)[0]

@@ -102,7 +102,7 @@ class Call:
             full[i] = t
         return full
 
-    def own(self, tensors: Sequence[Any]) -> Sequence[Any]:
+    def argument_tensors(self, tensors: Sequence[Any]) -> Sequence[Any]:
         """The operands that are arguments themselves."""
         return tensors[: len(self.positions)]
 
@@ -116,7 +116,7 @@ class Call:
     def context(self, args: Sequence[Any], tensors: Sequence[Any]) -> FunctionCtx:
         """A new context for these arguments."""
         ctx: FunctionCtx = self.cls._context_cls()
-        own = self.own(tensors)
+        own = self.argument_tensors(tensors)
         ctx._tensors = self.positions
         ctx._in = [(t._d.shape, t._d.dtype) for t in own]
         needs = [False] * len(args)
@@ -131,19 +131,19 @@ class Call:
 
 def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The record's recording call: forward on these tensors, and its entry; the tensors of the result."""
-    slots = tuple([alias.slot_of(t) for t in call.own(tensors)])
+    slots = tuple([alias.slot_of(t) for t in call.argument_tensors(tensors)])
     top = depth_of(FUNCTION, tensors)
     if top is not None:
         if top.closed and not top.shares_outer_layer:
             raise errors.escaped(top.name)
         if top.closed:
             return run([top.unwrap(t)[0] for t in tensors], call)
-        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in call.own(tensors)])
+        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in call.argument_tensors(tensors)])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_at_level(top, tensors, slots, call)
     tape = recording() if any(slots) else None
     results = execute(tensors, call)
-    ctx, tensors = call.ctx, call.own(tensors)
+    ctx, tensors = call.ctx, call.argument_tensors(tensors)
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     for i, y in enumerate(results):  # a tensor that forward made and returns twice; of an input each is a view of its own
@@ -200,15 +200,15 @@ def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
     """A result as it is given out. Recorded, it is a value of its own: what is written into it shows nowhere else."""
     if dirty and (recorded or not y._s):
         return y
-    kind = type(y) if overrides(type(y)) else None
-    if among(y, tensors) >= 0 and kind is not None:  # a subclass makes the view itself, as in PyTorch
+    cls = type(y) if overrides(type(y)) else None
+    if among(y, tensors) >= 0 and cls is not None:  # a subclass makes the view itself, as in PyTorch
         with unrecorded():
             y = y.view_as(y)
     elif among(y, tensors) >= 0 and not recorded:
         return detached(y)
     out = relabelled(y, 0) if recorded or y._s else y
-    if kind is not None and out is not y and isinstance(y, kind):
-        out.__class__ = kind
+    if cls is not None and out is not y and isinstance(y, cls):
+        out.__class__ = cls
         vars(out).update(vars(y))
     return out
 
@@ -235,7 +235,7 @@ def run_at_level(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call:
     if wanted:
         lift_context(tensors, outs, call, batch)
     if tape is not None:
-        record(call.ctx, tape, call.own(tensors), slots, outs)
+        record(call.ctx, tape, call.argument_tensors(tensors), slots, outs)
     return tuple(outs)
 
 
@@ -310,7 +310,7 @@ def plan_saved(call: Call, operands: Sequence[Any], results: list[Any]) -> None:
 
     The context does not keep these: an output would keep its entry, and that the context.
     """
-    ctx, tensors = call.ctx, call.own(operands)
+    ctx, tensors = call.ctx, call.argument_tensors(operands)
     ctx._constant = {i for i, y in enumerate(results) if among(y, ctx.non_differentiable) >= 0}
     given = [among(y, tensors) for y in results]
     ctx._dirty = {k: i for k, i in enumerate(given) if i >= 0 and among(tensors[i], ctx.dirty_tensors) >= 0}

@@ -22,7 +22,7 @@ class Box:
 
     _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
     else a `TensorState` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
-    _writes: how many in place there were, of a private tensor.
+    _writes: writes in place into a private tensor. The names are short since users' subclasses may have `_data` or `_grad`.
     """
 
     __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st", "_writes")

@@ -158,18 +158,18 @@ def _kinds_of_items(data: Any, found: set[Any], dim: int = 1) -> set[Any]:
         raise ValueError(
             f"too many dimensions '{type(data).__name__}': sequences nest at most {MAX_RANK} deep, as NumPy's arrays"
         )
-    for kind in {type(d) for d in data}:
-        if issubclass(kind, list | tuple):
+    for cls in {type(d) for d in data}:
+        if issubclass(cls, list | tuple):
             for d in data:
-                if type(d) is kind:
+                if type(d) is cls:
                     _kinds_of_items(d, found, dim + 1)
-        elif issubclass(kind, np.ndarray | np.generic):
-            found.update(d.dtype for d in data if type(d) is kind)
-        elif issubclass(kind, Box):
-            found.update(d._d.dtype for d in data if type(d) is kind)
+        elif issubclass(cls, np.ndarray | np.generic):
+            found.update(d.dtype for d in data if type(d) is cls)
+        elif issubclass(cls, Box):
+            found.update(d._d.dtype for d in data if type(d) is cls)
             found.add(Box)
         else:
-            found.add(kind)
+            found.add(cls)
     return found
 
 
@@ -248,7 +248,7 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
 def _no_number(data: Any) -> type | None:
     """Type of the first item of nested sequences that is neither a number nor an array of numbers; None without one."""
     if isinstance(data, list | tuple):
-        return next((kind for d in data if (kind := _no_number(d)) is not None), None)
+        return next((cls for d in data if (cls := _no_number(d)) is not None), None)
     if isinstance(data, bool | int | float | complex | Box) or np.asarray(data).dtype.kind in ALLOWED + "V":
         return None
     return type(data)
@@ -265,13 +265,13 @@ def _ragged(data: Any, dim: int = 0) -> Exception:
 
 
 def _not_data(data: Any, array: Any) -> Exception:
-    kind = _no_number(data)
-    if kind is None:
+    cls = _no_number(data)
+    if cls is None:
         return errors.too_large_integers()
-    if issubclass(kind, str | bytes):
-        return TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if issubclass(cls, str | bytes):
+        return TypeError(f"new(): invalid data type '{cls.__name__}'")
     if array.dtype == object:
-        return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+        return RuntimeError(f"Could not infer dtype of {cls.__name__}")
     return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
 
 

@@ -59,7 +59,7 @@ def operand(a: Any, copy: bool) -> Any:
     if type(a) in record.device_array_types:
         return wrap(a)
     if isinstance(a, bool | int | float | complex):
-        return next(kind(a) for kind in SCALARS if isinstance(a, kind))
+        return next(cls(a) for cls in SCALARS if isinstance(a, cls))
     return NotImplemented
 
 
@@ -214,8 +214,8 @@ def foreign(error: errors.ForeignOperand, args: tuple[Any, ...], is_operator: bo
     If nothing answers the error is raised, but an operator gives NotImplemented for an object that could be asked, or that
     knows the operation itself, and in == and !=.
     """
-    kind, theirs = type(args[error.position]), f"__{_THEIRS.get(error.op)}__"
-    knows = kind.__module__ != "builtins" and any(theirs in base.__dict__ for base in kind.__mro__[:-1])
+    cls, theirs = type(args[error.position]), f"__{_THEIRS.get(error.op)}__"
+    knows = cls.__module__ != "builtins" and any(theirs in base.__dict__ for base in cls.__mro__[:-1])
     if askable := overrides.overloaded(args):
         try:
             return overrides.ask(overrides.public(error.op), askable, args, {})

@@ -49,10 +49,10 @@ def disabled(func: Function, types: Any, args: Any = (), kwargs: Any = None) -> 
         return func(*args, **(kwargs or {}))
 
 
-def overrides(kind: type) -> bool:
+def overrides(cls: type) -> bool:
     """Whether a class overrides public functions."""
-    found = getattr(kind, "__torch_function__", None)
-    return found is not None and found is not disabled and kind is not record.Tensor
+    found = getattr(cls, "__torch_function__", None)
+    return found is not None and found is not disabled and cls is not record.Tensor
 
 
 def overloaded(args: Iterable[Any]) -> list[Any]:
@@ -60,10 +60,10 @@ def overloaded(args: Iterable[Any]) -> list[Any]:
     kinds: list[type] = []
     found: list[Any] = []
     for a in args if STATE.get().by_type else ():
-        kind = type(a)
-        if kind not in kinds and overrides(kind):
-            at = next((i for i, k in enumerate(kinds) if issubclass(kind, k)), len(kinds))
-            kinds.insert(at, kind)
+        cls = type(a)
+        if cls not in kinds and overrides(cls):
+            at = next((i for i, k in enumerate(kinds) if issubclass(cls, k)), len(kinds))
+            kinds.insert(at, cls)
             found.insert(at, a)
     return found
 

@@ -27,7 +27,7 @@ from .operands import tensor
 
 
 def _direction(
-    kind: str, x: Any, states: Sequence[Any], weights: Sequence[Any], has_biases: bool, sizes: Sizes, reverse: bool
+    rnn_type: str, x: Any, states: Sequence[Any], weights: Sequence[Any], has_biases: bool, sizes: Sizes, reverse: bool
 ) -> tuple[Any, ...]:
     """States after every row of x, packed: h, and c of an LSTM."""
     w_ih, w_hh, *rest = weights
@@ -35,12 +35,12 @@ def _direction(
     for t in (*states, x):
         if t._d.dtype != w_hh._d.dtype:
             raise errors.affine_dtypes(t._d.dtype, w_hh._d.dtype, None)
-    if kind == "gru":
+    if rnn_type == "gru":
         return (_gru_layer(linear(x, w_ih, b_ih), states[0], w_hh, 0.0 if b_hh is None else b_hh, sizes, reverse)[0],)
     gx = linear(x, w_ih, None if b_ih is None else b_ih + b_hh)
-    if kind == "lstm":
+    if rnn_type == "lstm":
         return _lstm_layer(gx, *states, w_hh, rest[0] if rest else 1.0, sizes, reverse)[:2]  # type: ignore[no-any-return]
-    return (_rnn_layer(gx, states[0], w_hh, sizes, reverse, kind == "rnn_relu"),)
+    return (_rnn_layer(gx, states[0], w_hh, sizes, reverse, rnn_type == "rnn_relu"),)
 
 
 def _last(x: Any, sizes: Sizes, reverse: bool) -> Any:
@@ -55,22 +55,22 @@ def _last(x: Any, sizes: Sizes, reverse: bool) -> Any:
 
 
 def _run(
-    kind: str, x: Any, sizes: Sizes, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int, rate: float,
+    rnn_type: str, x: Any, sizes: Sizes, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int, rate: float,
     train: bool, bidirectional: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """A stack of recurrent layers on packed rows: the rows of the last layer, then the final states."""
     if casting.OPEN and casting.current() is not None:  # PyTorch's GRU stays in float32
-        run = (casting.in_float32 if kind == "gru" else casting.in_16_bits)(_run)
-        return run(kind, x, sizes, hx, list(params), has_biases, num_layers, rate, train, bidirectional)
+        run = (casting.in_float32 if rnn_type == "gru" else casting.in_16_bits)(_run)
+        return run(rnn_type, x, sizes, hx, list(params), has_biases, num_layers, rate, train, bidirectional)
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
-    states = hx if kind == "lstm" else (hx,)
+    states = hx if rnn_type == "lstm" else (hx,)
     finals: list[list[Any]] = [[] for _ in states]
     for layer in range(num_layers):
         made = []
         for k in range(layer * directions, (layer + 1) * directions):
             own, reverse = params[k * each : (k + 1) * each], bool(k % directions)
-            found = _direction(kind, x, [s[k] for s in states], own, has_biases, sizes, reverse)
+            found = _direction(rnn_type, x, [s[k] for s in states], own, has_biases, sizes, reverse)
             made.append(found[0])
             for final, y in zip(finals, found, strict=True):
                 final.append(_last(y, sizes, reverse))
@@ -81,13 +81,13 @@ def _run(
 
 
 def padded(
-    kind: str, input: Any, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int, dropout: float, train: bool,
-    bidirectional: bool, batch_first: bool,
+    rnn_type: str, input: Any, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Recurrent layers on sequences of one length: outputs, then the final states.
 
     Args:
-        kind: "lstm", "gru", "rnn_tanh" or "rnn_relu".
+        rnn_type: "lstm", "gru", "rnn_tanh" or "rnn_relu".
         input: (T, B, features), or (B, T, features) with batch_first.
         hx: initial states (num_layers * directions, B, width): one, or of an LSTM the pair (h, c).
         params: of each layer and direction w_ih, w_hh, with has_biases b_ih and b_hh, with projections w_hr.
@@ -101,41 +101,41 @@ def padded(
     if not steps:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     x = shape.reshape(x, (steps * n, width))
-    rows, *finals = _run(kind, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    rows, *finals = _run(rnn_type, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     rows = shape.reshape(rows, (steps, n, shape_of(rows)[1]))
-    set_grad_fn_name("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
+    set_grad_fn_name("MkldnnRnnLayerBackward0" if rnn_type == "lstm" else "StackBackward0", rows)
     return shape.transpose(rows, 0, 1) if batch_first else rows, *finals
 
 
 def packed(
-    kind: str, data: Any, batch_sizes: Any, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int,
+    rnn_type: str, data: Any, batch_sizes: Any, hx: Any, params: Sequence[Any], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Recurrent layers on packed sequences (sum(batch_sizes), features); the rest as `padded`."""
     sizes = tuple(batch_sizes.tolist())
-    return _run(kind, tensor(data), sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return _run(rnn_type, tensor(data), sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
 
-def _stack(kind: str, states: str) -> Callable[..., Any]:
+def _stack(rnn_type: str, states: str) -> Callable[..., Any]:
     def function(input: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         is_packed = "batch_sizes" in kwargs or (len(args) > 2 and isinstance(args[2], list | tuple))
-        return (packed if is_packed else padded)(kind, input, *args, **kwargs)
+        return (packed if is_packed else padded)(rnn_type, input, *args, **kwargs)
 
-    doc = f"""Layers of kind {kind} on sequences of one length, or packed ones: (outputs, {states}).
+    doc = f"""Layers of type {rnn_type} on sequences of one length, or packed ones: (outputs, {states}).
 
     Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
     batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
-    w_ih, w_hh, with has_biases b_ih and b_hh{", with projections w_hr" if kind == "lstm" else ""}.
+    w_ih, w_hh, with has_biases b_ih and b_hh{", with projections w_hr" if rnn_type == "lstm" else ""}.
     """
-    return named(function, kind, doc)
+    return named(function, rnn_type, doc)
 
 
 lstm = _stack("lstm", "final h, final c")
-gru, rnn_tanh, rnn_relu = (_stack(kind, "final h") for kind in ("gru", "rnn_tanh", "rnn_relu"))
+gru, rnn_tanh, rnn_relu = (_stack(rnn_type, "final h") for rnn_type in ("gru", "rnn_tanh", "rnn_relu"))
 
 
 @casting.in_float32
-def _cell(kind: str, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
+def _cell(rnn_type: str, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
     """One step of a layer, after checks of the sizes."""
     x, states = tensor(input), [tensor(h) for h in hx]
     n, width = shape_of(x)
@@ -148,7 +148,7 @@ def _cell(kind: str, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: 
         if shape_of(h)[1] != inner:
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {shape_of(h)[1]}, expected {inner}")
     biases = () if b_ih is None else (b_ih, b_hh)
-    return _direction(kind, x, states, (w_ih, w_hh, *biases), bool(biases), (n,), False)
+    return _direction(rnn_type, x, states, (w_ih, w_hh, *biases), bool(biases), (n,), False)
 
 
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
@@ -163,12 +163,12 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh:
     return h, c
 
 
-def _simple_cell(kind: str, doc: str) -> Callable[..., Any]:
+def _simple_cell(rnn_type: str, doc: str) -> Callable[..., Any]:
     def function(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-        return _cell(kind, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+        return _cell(rnn_type, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
     return named(
-        function, f"{kind}_cell", f"One step of {doc}: h from input (B, features) and hx of (B, width).\n\nRaises:\n"
+        function, f"{rnn_type}_cell", f"One step of {doc}: h from input (B, features) and hx of (B, width).\n\nRaises:\n"
         "    RuntimeError: for sizes that do not fit.",
     )  # fmt: skip
 

@@ -56,7 +56,7 @@ class Group:
         self.forward, self.found = forward, backward
         self.all_outputs = call.outputs
         self.outputs = [call.outputs[i] for i in backward.roots]
-        blocks = {o.at for o in self.outputs if o.kind == "block"}
+        blocks = {o.at for o in self.outputs if o.role == "block"}
         self.views = in_order([(i, r) for i, r in enumerate(call.results) if r.block in blocks and r.tracked])
         self.at: list[int] = []
         whole = forward.whole
@@ -82,20 +82,20 @@ class Group:
         """Record the outputs of a run, which are new tensors, on the tape.
 
         Args:
-            found: tensors of the run by the kind of their output; those that are recorded replace them.
+            found: tensors of the run by the role of their output; those that are recorded replace them.
         """
-        new = [found[o.kind][o.at] for o in self.outputs]
+        new = [found[o.role][o.at] for o in self.outputs]
         if self.found.inputs:
-            new = [relabelled(t, 0) if o.kind == "block" else t for o, t in zip(self.outputs, new, strict=True)]
+            new = [relabelled(t, 0) if o.role == "block" else t for o, t in zip(self.outputs, new, strict=True)]
             self._record(new, [self._input(i, found, tensors) for i in self.found.inputs], kept, outs)
         else:  # made of leaves of its own alone: it requires grad, and nothing is upstream
             for t in new:
                 t._s = record_constant(peek_data(t))
         for o, t in zip(self.outputs, new, strict=True):
-            if o.kind == "block":  # which other results share already
+            if o.role == "block":  # which other results share already
                 write_history(found["block"][o.at], t._s, None if t._st is None else t._st.slot_hooks)
             else:
-                found[o.kind][o.at] = t
+                found[o.role][o.at] = t
         for i, r in self.views:
             parent = found["block"][r.block] if r.parent < 0 else found["result"][r.parent]
             found["result"][i] = view_of(parent, r.chain, True)
@@ -123,10 +123,10 @@ class Group:
             tape.heavy(self.nbytes)
 
     def _input(self, source: Input, found: dict[str, list[Any]], tensors: list[Any]) -> Any:
-        if source.kind == "outside":
+        if source.role == "outside":
             return located(source.at, tensors)
-        o = self.all_outputs[source.at] if source.kind == "output" else None
-        return found["result"][source.at] if o is None else found[o.kind][o.at]
+        o = self.all_outputs[source.at] if source.role == "output" else None
+        return found["result"][source.at] if o is None else found[o.role][o.at]
 
     def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
         """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""

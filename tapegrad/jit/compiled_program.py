@@ -150,7 +150,7 @@ class CompiledProgram:
         self.effects = call.effects
         self.sums = [e for e in self.effects if isinstance(e, Sum)]
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
-        recorded = {o.at for o in call.outputs if o.kind == "block"}
+        recorded = {o.at for o in call.outputs if o.role == "block"}
         self.free_views = [
             (i, r) for i, r in enumerate(self.results) if r.block >= 0 and not (r.tracked and r.block in recorded)
         ]

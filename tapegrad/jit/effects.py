@@ -359,19 +359,19 @@ def written_arguments(written: Written, args: Any, kwargs: Any) -> dict[int, Use
     found: dict[int, Uses] = {}
     for i, name, path, uses in written.parameters:
         value = args[i] if i < len(args) else kwargs.get(name)
-        for kind, key in path:
-            value = stepped(value, kind, key)
+        for step, key in path:
+            value = stepped(value, step, key)
         if type(value) in KNOWN:
             found[id(value)] = uses
     return found
 
 
-def stepped(value: Any, kind: str, key: Any) -> Any:
+def stepped(value: Any, step: str, key: Any) -> Any:
     """An item of a container or a field of a record among the arguments; None if there is none."""
-    if kind == ITEM and issubclass(type(value), dict | list | tuple):
+    if step == ITEM and issubclass(type(value), dict | list | tuple):
         return held(Present(value) if isinstance(value, dict) else value, key)
     is_named = issubclass(type(value), tuple) and key in getattr(value, "_fields", ())
-    is_field = kind != ITEM and (is_record(value) or is_named)
+    is_field = step != ITEM and (is_record(value) or is_named)
     return getattr(value, key, None) if is_field else None
 
 

@@ -307,22 +307,22 @@ class Guards:
         self.others: list[Any] = []
         for entry in self.entries:
             container, key, kept, weak = entry
-            kind = type(container)
+            container_type = type(container)
             if key is LENGTH:
                 self.sized.append(container)
-            elif kind is Names:
+            elif container_type is Names:
                 self.sized.append(container.items)
-            elif kind is Keys and all([type(k) in SIMPLE for k in kept]):
+            elif container_type is Keys and all([type(k) in SIMPLE for k in kept]):
                 self.ordered.append((container.items, kept))
-            elif kind is Shape:
+            elif container_type is Shape:
                 self.objects.append((container.owner, *kept))
-            elif kind is Parts:
+            elif container_type is Parts:
                 self.functions.append((container.function, *kept))
-            elif kind is Cell and kept is not LENGTH:
+            elif container_type is Cell and kept is not LENGTH:
                 (self.weak_cells if weak else self.cells).append((container.cell, kept))
-            elif kind in WHAT or kind in (Attributes, Computed, Present):
+            elif container_type in WHAT or container_type in (Attributes, Computed, Present):
                 self.others.append(entry)
-            elif kept is LENGTH and kind in (dict, types.MappingProxyType):
+            elif kept is LENGTH and container_type in (dict, types.MappingProxyType):
                 absent.setdefault(id(container), (container.keys(), set()))[1].add(key)
             elif kept is LENGTH:
                 self.others.append(entry)

@@ -18,7 +18,7 @@ from .boundary import Unusable
 class Output(NamedTuple):
     """A tensor with a history: the result, written tensor, new gradient or memory block of a position; see `TracedCall`."""
 
-    kind: str
+    role: str
     at: int
     slot: int
     number: int
@@ -28,7 +28,7 @@ class Input(NamedTuple):
     """A tensor by which outputs are differentiated: an output, a result that has no history through the call, or one of
     outside, at a place."""
 
-    kind: str
+    role: str
     at: Any
     number: int
 

@@ -570,7 +570,7 @@ class TracedCall:
             if r.slot:
                 self.outputs.append(Output("result", i, r.slot, r.value.number))
         for o in self.outputs:
-            if o.kind != "result" and is_used_up(o.slot, floor):
+            if o.role != "result" and is_used_up(o.slot, floor):
                 raise Unusable("a tensor has a history that the function has used up")
         by_slot = self._ends(before)
         own = {r.slot for r in self.results if r.retains}
@@ -591,12 +591,12 @@ class TracedCall:
         self._nest(leaves, floor)
         for group in levels_of(self.outputs, floor):
             found = TracedBackward(self.trace, self.outputs, group, by_slot, floor, own)
-            if any([i.kind == "late" for i in found.inputs]):
+            if any([i.role == "late" for i in found.inputs]):
                 raise Unusable("a result depends on a view of a tensor that is written; clone() it")
             self.backwards.append(found)
             known = [self.outputs[k] for k in group]
             by_slot |= {o.slot: Input("output", k, o.number) for k, o in zip(group, known, strict=True)}
-            blocks = {o.at for o in known if o.kind == "block"}
+            blocks = {o.at for o in known if o.role == "block"}
             by_slot |= {slot: view for block, slot, view in views if block in blocks}
 
     def _nest(self, leaves: list[Any], floor: int) -> None:

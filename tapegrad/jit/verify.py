@@ -61,9 +61,9 @@ class Outline:
             "flags of tensors": call.switched,
             "numbers that Python computes": call.running.signature(),
             "changes of containers and attributes": [effect.signature() for effect in call.effects],
-            "what has a history": [(o.kind, o.at, Ref(o.number)) for o in call.outputs],
+            "what has a history": [(o.role, o.at, Ref(o.number)) for o in call.outputs],
             "derivatives": [
-                (b.roots, [(i.kind, i.at, Ref(i.number)) for i in b.inputs], b.reached, b.results) for b in call.backwards
+                (b.roots, [(i.role, i.at, Ref(i.number)) for i in b.inputs], b.reached, b.results) for b in call.backwards
             ],
             "values with the history of others": [
                 [(Ref(n), Ref(of)) for n, of in b.histories.items()] for b in call.backwards
@@ -77,8 +77,8 @@ class Outline:
 
 def _result(r: Result) -> tuple[Any, ...]:
     value = None if r.same is not None else r.value
-    kind = r.chain, r.parent, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number, r.is_array
-    return value, _place(r.same), *kind, r.slot != 0, r.stub is None, r.on_device, r.cls, list(r.attributes), r.grad
+    facts = r.chain, r.parent, r.tracked, r.duplicate_of, r.block, r.leaf, r.retains, r.early, r.is_number, r.is_array
+    return value, _place(r.same), *facts, r.slot != 0, r.stub is None, r.on_device, r.cls, list(r.attributes), r.grad
 
 
 def _source(state: StateInput) -> Any:

@@ -23,16 +23,16 @@ class Dual(Level):
         super().__init__()
         self.respects_no_grad = respects_no_grad
 
-    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    def apply(self, op: Op, primals: list[Any], tangents: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         out = op.on(primals, params)
         outs = out if op.outputs > 1 else (out,)
-        return list(zip(outs, self.tangents(op, primals, payloads, outs, params), strict=True))
+        return list(zip(outs, self.tangents(op, primals, tangents, outs, params), strict=True))
 
     def tangents(
-        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+        self, op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
     ) -> list[Any]:
         """Tangents of an op's outputs."""
-        return tangents_of(op, args, payloads, outs, params, self.outer)
+        return tangents_of(op, args, tangents, outs, params, self.outer)
 
 
 class Linearize(Dual):
@@ -41,11 +41,11 @@ class Linearize(Dual):
     name = "linearize"
 
     def tangents(
-        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+        self, op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
     ) -> list[Any]:
         previous = set_recording(True)
         try:
-            return super().tangents(op, args, payloads, outs, params)
+            return super().tangents(op, args, tangents, outs, params)
         finally:
             restore_recording(previous)
 

@@ -54,22 +54,22 @@ class ForwardLaplacian(Level):
         last = stack.last() if type(stack) is LazyStack else TENSOR_XP.index(stack, (self.directions, Ellipsis))
         return value, whole(last, value._d.shape)
 
-    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    def apply(self, op: Op, primals: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         if self.respects_no_grad and not is_recording():
-            payloads = [None] * len(payloads)
-        if any([type(p) is LazyStack for p in payloads]):
-            if op.name == "add" and None in payloads:  # a bias: the stack is as it was
-                at = 0 if payloads[1] is None else 1
+            stacks = [None] * len(stacks)
+        if any([type(p) is LazyStack for p in stacks]):
+            if op.name == "add" and None in stacks:  # a bias: the stack is as it was
+                at = 0 if stacks[1] is None else 1
                 if rank(primals[1 - at], False) <= primals[at]._d.ndim:
-                    return [(op.call(*primals), payloads[at])]
-            payloads = [p.whole() if type(p) is LazyStack else p for p in payloads]
+                    return [(op.call(*primals), stacks[at])]
+            stacks = [p.whole() if type(p) is LazyStack else p for p in stacks]
         closed = TABLE.get(f"laplace_{op.name}")
-        if closed is not None and payloads[0] is not None and is_real(primals[0]):
-            return [closed.call(*primals, *payloads)]
+        if closed is not None and stacks[0] is not None and is_real(primals[0]):
+            return [closed.call(*primals, *stacks)]
         out = op.on(primals, params)
         outs = out if op.outputs > 1 else (out,)
         rules = op.rules * len(primals) if op.arity < 0 and not op.joint else op.rules
-        stacks = [None if rule is None else p for rule, p in zip(rules, payloads, strict=True)]
+        stacks = [None if rule is None else p for rule, p in zip(rules, stacks, strict=True)]
         active = [i for i, p in enumerate(stacks) if p is not None]
         if op.kind == "constant" or not active:
             return [(o, None) for o in outs]

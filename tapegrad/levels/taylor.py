@@ -349,16 +349,16 @@ class Taylor(Level):
 
     def coefficient(self, t: Any, k: int) -> Any:
         """Coefficient of a tensor as a tensor; None for zero."""
-        primal, payload = self.unwrap(t)
+        primal, of_level = self.unwrap(t)
         if k == 0:
             return primal
-        c = payload.c[k] if payload is not None and k < len(payload.c) else None
+        c = of_level.c[k] if of_level is not None and k < len(of_level.c) else None
         return None if c is None else tensor_of(c)
 
-    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        raw = all([is_plain(t) for t in primals]) and all([p is None or type_raw(p) for p in payloads])
+    def apply(self, op: Op, primals: list[Any], series: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        raw = all([is_plain(t) for t in primals]) and all([p is None or type_raw(p) for p in series])
         xp = SeriesNamespace(self.order, raw, self.outer)
-        args = [operand(t, p, raw, xp) for t, p in zip(primals, payloads, strict=True)]
+        args = [operand(t, p, raw, xp) for t, p in zip(primals, series, strict=True)]
         out = xp.run(op, args, params)
         outs = out if op.outputs > 1 else (out,)
         for r in outs:
@@ -404,14 +404,14 @@ def zero_unmoved(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp
     r.steps = [None]
 
 
-def operand(t: Any, payload: Any, raw: bool, xp: SeriesNamespace) -> Any:
+def operand(t: Any, known: Any, raw: bool, xp: SeriesNamespace) -> Any:
     """An operand in series arithmetic: a series, or a constant."""
-    if payload is None:
+    if known is None:
         return number(t._d) if raw and isinstance(t, Box) else t
     if not raw:
-        return Series(xp, [t, *[None if v is None else tensor_of(v) for v in payload.c[1:]]])
-    series = Series(xp, payload.c)
-    series.steps = payload.steps
+        return Series(xp, [t, *[None if v is None else tensor_of(v) for v in known.c[1:]]])
+    series = Series(xp, known.c)
+    series.steps = known.steps
     return series
 
 

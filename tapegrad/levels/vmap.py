@@ -132,11 +132,11 @@ class Batch(Level):
             self.asked_at = user_line()
         return NeedLoop(self)
 
-    def array(self, primal: Any, payload: Any) -> Any:
-        return SampleArray(self, primal._d) if payload else primal._d
+    def array(self, primal: Any, batched: Any) -> Any:
+        return SampleArray(self, primal._d) if batched else primal._d
 
-    def detached_payload(self, payload: Any) -> Any:
-        return payload
+    def detached_payload(self, batched: Any) -> Any:
+        return batched
 
     def physical(self, t: Any) -> Any:
         """A tensor with the batch dimension in front, repeated if it has none."""
@@ -148,14 +148,14 @@ class Batch(Level):
         return [(x, self.physical(t)) for x, t in batched if self.unwrap(t)[0] is not x]
 
     def merge_write(
-        self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
+        self, primal: Any, batched: Any, old_primal: Any, old_batched: Any, constant: bool
     ) -> tuple[Any, Any, Any]:
-        if payload and not old_payload:
+        if batched and not old_batched:
             with enable_grad():
                 old_primal = TENSOR_XP.expand(old_primal, (self.size, *old_primal._d.shape))
-        elif old_payload and not payload:
+        elif old_batched and not batched:
             primal = TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
-        return primal, payload or old_payload, old_primal
+        return primal, batched or old_batched, old_primal
 
     def captured_primal(self, t: Any, function: str) -> Any:
         if function == "grad":

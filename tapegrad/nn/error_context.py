@@ -82,13 +82,13 @@ def describe(module: Any, args: Any, kwargs: Any) -> str:
     except Exception:
         layer = module._get_name()
     with within(State(by_type=False)):  # what overrides functions may refuse to tell its shape
-        given = [kind(v) for v in args] + [f"{name}={kind(v)}" for name, v in kwargs.items()]
-        own = [f"{name} {kind(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
+        given = [described_value(v) for v in args] + [f"{name}={described_value(v)}" for name, v in kwargs.items()]
+        own = [f"{name} {described_value(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
     text = f"{layer}, called with {', '.join(given) or 'nothing'}."
     return f"{text} Parameters: {', '.join(own)}." if own else text
 
 
-def kind(value: Any) -> str:
+def described_value(value: Any) -> str:
     """Short description of an argument."""
     if not isinstance(value, Tensor):
         return type(value).__name__

@@ -57,8 +57,8 @@ def typename(obj: Any, /) -> str:
     """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes."""
     if isinstance(obj, Tensor):
         return str(obj.type())
-    kind = obj if isinstance(obj, type) else type(obj)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    cls = obj if isinstance(obj, type) else type(obj)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def indented(text: str, by: int = 2) -> str:

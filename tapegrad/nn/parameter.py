@@ -101,8 +101,8 @@ class Uninitialized:
         return f"<{type(self).__name__}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        kind, args = self.__reduce_ex__(4)
-        return memo.setdefault(id(self), kind(*args))
+        cls, args = self.__reduce_ex__(4)
+        return memo.setdefault(id(self), cls(*args))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self._wanted, None, self.dtype)
@@ -145,11 +145,11 @@ class UninitializedBuffer(Uninitialized, Tensor):
 
 def way_back(t: Any) -> Callable[[], None]:
     """A function that makes a materialised parameter or buffer uninitialised again."""
-    kind, like, wanted = type(t), t._like, t._wanted
+    cls, like, wanted = type(t), t._like, t._wanted
 
     def back() -> None:
         t.requires_grad_(False)
-        t.__class__ = kind
+        t.__class__ = cls
         t._like, t._wanted = like, wanted
 
     return back

@@ -28,8 +28,8 @@ Kernel = Callable[..., tuple[Any, Any]]
 
 def small(t: Any, most: int = HEAVY) -> Any:
     """The array of a private tensor, of dimensions and less than so many bytes, that is computed on as it is; or None."""
-    kind = type(t)
-    if (kind is record.Tensor or kind is record.Parameter) and t._st is None:
+    cls = type(t)
+    if (cls is record.Tensor or cls is record.Parameter) and t._st is None:
         x = t._d
         dt = x.dtype
         if (dt is F32 or dt is F64) and 0 < x.nbytes < most and x.ndim and x.flags.c_contiguous and not record.traces:

@@ -110,7 +110,7 @@ def _is_size(value: Any) -> bool:
 def _sequence(data: Any) -> Any:
     """Data of `Tensor(data)`, which takes no number."""
     if isinstance(data, dict | np.generic) or not hasattr(data, "__getitem__"):
-        kind = type(data)
-        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        cls = type(data)
+        name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
         raise TypeError(f"new(): data must be a sequence (got {name}). Make a tensor of one number with tensor({data}).")
     return data

@@ -446,8 +446,8 @@ class Tensor(Filling, Protocols, TableMethods):
     def grad(self, value: Any) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                kind = type(value)
-                name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+                cls = type(value)
+                name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
                 raise errors.grad_type(name)
             if raw(value).shape != raw(self).shape:
                 raise errors.grad_size(value.shape, self.shape)
@@ -632,8 +632,8 @@ class Tensor(Filling, Protocols, TableMethods):
 
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, Box | int | float | complex | np.generic):
-            kind = builtins.type(value)
-            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {kind}.")
+            cls = builtins.type(value)
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {cls}.")
         return bool((self == value).any())
 
     def __repr__(self) -> str:

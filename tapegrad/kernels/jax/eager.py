@@ -19,13 +19,13 @@ APART = {"bits", "masked_select", "transfer", "true_places"}
 
 def key_of(params: Any) -> Any:
     """Parameters with their types, to be looked up; TypeError if there are numbers that may change, or arrays."""
-    kind = type(params)
-    if kind is tuple:
+    cls = type(params)
+    if cls is tuple:
         return tuple([key_of(p) for p in params])
-    if kind is slice:
+    if cls is slice:
         return slice, params.start, params.stop, params.step
-    if kind in STEADY or isinstance(params, np.dtype):
-        return kind, params
+    if cls in STEADY or isinstance(params, np.dtype):
+        return cls, params
     raise TypeError
 
 
