@@ -115,15 +115,15 @@ def test_resumed(name):
     results = []
     for m in BOTH:
         _, first, o = run(m, SCHEDULES[name], n=4)
-        twin = optimizer(m)
-        second = SCHEDULES[name](m.optim.lr_scheduler, twin)
+        other = optimizer(m)
+        second = SCHEDULES[name](m.optim.lr_scheduler, other)
         second.load_state_dict(first.state_dict())
-        twin.load_state_dict(o.state_dict())
+        other.load_state_dict(o.state_dict())
         rates = []
         for _ in range(6):
-            twin.step()
+            other.step()
             second.step()
-            rates.append(present(twin))
+            rates.append(present(other))
         results.append(rates)
     assert close(*results)
 

@@ -487,11 +487,11 @@ def copies_keep_their_hooks(m):
     layer = m.nn.Linear(1, 1)
     layer.register_forward_hook(HERE["double"])
     layer.register_full_backward_hook(HERE["nothing"])
-    twin = copy.deepcopy(layer)
+    deep = copy.deepcopy(layer)
     other = pickle.loads(pickle.dumps(layer))
     layer._forward_hooks.clear()
     x = m.ones(1, 1)
-    return [bool((n(x) == 2 * layer(x)).all()) for n in (twin, other)], len(twin._backward_hooks), len(other._backward_hooks)
+    return [bool((n(x) == 2 * layer(x)).all()) for n in (deep, other)], len(deep._backward_hooks), len(other._backward_hooks)
 
 
 def double(module, args, result):
@@ -1066,11 +1066,11 @@ PROGRAMS["LazyLinear without bias"] = lazy("LazyLinear", bias=False)
 def lazy_in_a_network(m):
     model = m.nn.Sequential(m.nn.LazyLinear(4), m.nn.ReLU(), m.nn.LazyLinear(1)).double()
     optimizer = m.optim.SGD(model.parameters(), lr=0.1)
-    twin = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(model)))
     x = points(m).double()
     model(x).sum().backward()
     optimizer.step()
-    return model.state_dict(), repr(twin), [p.requires_grad for p in twin.parameters()]
+    return model.state_dict(), repr(copied), [p.requires_grad for p in copied.parameters()]
 
 
 @program
@@ -1210,10 +1210,10 @@ def an_unlikely_interval(m):
 def copies_of_parameters_have_no_gradient(m):
     layer = m.nn.Linear(2, 1)
     layer(m.ones(1, 2)).sum().backward()
-    twin = copy.deepcopy(layer)
+    copied = copy.deepcopy(layer)
     t = m.ones(2, requires_grad=True)
     t.sum().backward()
-    return twin.weight.grad, layer.weight.grad, copy.deepcopy(t).grad
+    return copied.weight.grad, layer.weight.grad, copy.deepcopy(t).grad
 
 
 @program

@@ -445,9 +445,9 @@ def test_pickled_and_copied_optimizers_go_on():
     for name in ("Adam", "ASGD", "RMSprop"):
         ps, opt = make(tg, name, {})
         steps(ps, opt, 2)
-        for twin in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
-            qs = twin.param_groups[0]["params"]
-            steps(qs, twin, 2)
+        for copied in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
+            qs = copied.param_groups[0]["params"]
+            steps(qs, copied, 2)
             theirs = make(torch, name, {})
             steps(*theirs, 4)
-            compare(theirs, (qs, twin), 1e-12)
+            compare(theirs, (qs, copied), 1e-12)

@@ -1910,21 +1910,21 @@ def test_copies_and_files_have_no_programs(tmp_path):
     compiled(X), compiled(X)
     tg.save(compiled, tmp_path / "net.pt")
     loaded = tg.load(tmp_path / "net.pt", weights_only=False)
-    for twin in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled)), loaded):
-        assert type(twin) is type(compiled)
-        assert twin._compiled.function is twin._orig_mod is not net
-        assert not twin._compiled.specializations
-        assert_same([twin(X), twin(X)], [compiled(X)] * 2)
+    for copied in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled)), loaded):
+        assert type(copied) is type(compiled)
+        assert copied._compiled.function is copied._orig_mod is not net
+        assert not copied._compiled.specializations
+        assert_same([copied(X), copied(X)], [compiled(X)] * 2)
     average = optim.swa_utils.AveragedModel(compiled)
     for _ in range(2):
         average.update_parameters(compiled)
         assert_same(average(X), net(X))
     net.compile()
     net(X), net(X)
-    twin = copy.deepcopy(net)
+    copied = copy.deepcopy(net)
     with tg.no_grad():
-        twin[0].weight.zero_(), twin[0].bias.zero_()
-    assert_same([twin(X).detach(), pickle.loads(pickle.dumps(net))(X)], [X * 0, net(X)])
+        copied[0].weight.zero_(), copied[0].bias.zero_()
+    assert_same([copied(X).detach(), pickle.loads(pickle.dumps(net))(X)], [X * 0, net(X)])
 
 
 @pytest.mark.parametrize("average", [None, lambda old, new, n: old + (new - old) / (n.item() + 1)], ids=["mean", "user's"])
@@ -1955,14 +1955,14 @@ def test_copies_and_files_of_decorated_functions():
     assert copy.deepcopy(of_module) is of_module is pickle.loads(pickle.dumps(of_module))
     given = tg.compile(tg.sin)
     given(X)
-    twin = pickle.loads(pickle.dumps(given))
-    assert_same([twin(X), twin(X)], [X.sin()] * 2)
+    copied = pickle.loads(pickle.dumps(given))
+    assert_same([copied(X), copied(X)], [X.sin()] * 2)
     local = tg.compile(lambda a: a * 3, fullgraph=True)
     local(X)
-    twin = copy.deepcopy(local)
-    assert twin is not local
-    assert twin.fullgraph
-    assert_same([twin(X), twin(X)], [X * 3] * 2)
+    copied = copy.deepcopy(local)
+    assert copied is not local
+    assert copied.fullgraph
+    assert_same([copied(X), copied(X)], [X * 3] * 2)
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
         pickle.dumps(local)
 
@@ -2026,7 +2026,7 @@ def test_derivatives_that_run_eagerly_say_so():
 
 
 def same_as_eagerly(build, calls=5):
-    """Twins of a program, one compiled, seeded alike: what they give and leave behind at each call."""
+    """Two copies of a program, one compiled, seeded alike: what they give and leave behind at each call."""
     outcomes = []
     for wrap in (lambda f: f, tg.compile):
         tg.manual_seed(0)

@@ -891,8 +891,8 @@ def touched_between(wrap):
                 model[0].weight.mul_(0.9)
                 model[2].bias.data = model[2].bias.data + 0.1
         if i % 5 == 2:
-            twin, state = copy.deepcopy(model), copy.deepcopy(optimizer.state_dict())
-            found = list(arrays_of([twin, state]))
+            copied, state = copy.deepcopy(model), copy.deepcopy(optimizer.state_dict())
+            found = list(arrays_of([copied, state]))
         if i % 5 == 3:
             model.load_state_dict(best)
         if i == 13:  # its state is other tensors now

@@ -1,4 +1,4 @@
-"""Kernels against values of 40 digits, against identities and against plain NumPy twins."""
+"""Kernels against values of 40 digits, against identities and against plain NumPy references."""
 
 import math
 import threading

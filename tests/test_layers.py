@@ -459,9 +459,9 @@ def test_vmap_is_a_loop(name):
 def test_copies_and_pickles(name):
     make, shape = LAYERS[name]
     net, x = make().double(), sample(*shape)
-    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        close(twin(x), net(x).numpy(force=True))
-        assert repr(twin) == repr(net)
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        close(copied(x), net(x).numpy(force=True))
+        assert repr(copied) == repr(net)
 
 
 def test_per_sample_gradients_of_a_small_network():

@@ -253,13 +253,13 @@ def test_hooks_run_once_where_the_gradient_is_replayed():
 def test_hooked_network_has_the_same_derivatives():
     tg.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.ReLU(inplace=True), nn.Linear(4, 1)).double()
-    twin = copy.deepcopy(net)
+    copied = copy.deepcopy(net)
     for module in net:
         module.register_full_backward_hook(lambda *_: None)
         module.register_full_backward_pre_hook(lambda *_: None)
     x = tg.randn(5, 3, dtype=tg.float64)
     rows = []
-    for n in (net, twin):
+    for n in (net, copied):
 
         def f(p, r, n=n):
             return tg.func.functional_call(n, p, (r,)).pow(2).sum()
@@ -466,16 +466,16 @@ def test_hooks_and_ties_survive_copies():
     net[1].weight = net[0].weight
     net.register_forward_hook(doubled)
     x = tg.ones(1, 2)
-    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        assert twin[0].weight is twin[1].weight and twin[0].weight is not net[0].weight
-        close(twin(x), net(x).detach().numpy())
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert copied[0].weight is copied[1].weight and copied[0].weight is not net[0].weight
+        close(copied(x), net(x).detach().numpy())
 
 
 def test_a_copied_tensor_keeps_its_attributes():
     b = nn.Buffer(tg.ones(2), persistent=False)
     b._mine = [1]
-    for twin in (copy.deepcopy(b), copy.copy(b), pickle.loads(pickle.dumps(b))):
-        assert isinstance(twin, nn.Buffer) and not twin.persistent and twin._mine == [1]
+    for copied in (copy.deepcopy(b), copy.copy(b), pickle.loads(pickle.dumps(b))):
+        assert isinstance(copied, nn.Buffer) and not copied.persistent and copied._mine == [1]
     assert not isinstance(b + 1, nn.Buffer) and not isinstance(nn.Parameter(b), nn.Buffer)
 
 
@@ -557,21 +557,21 @@ def test_a_lazy_layer_draws_what_the_layer_draws():
         layer = lazy()
         first = layer(x)
         tg.manual_seed(4)
-        twin = eager()
-        assert type(layer) is type(twin) and repr(layer) == repr(twin) and not layer._forward_pre_hooks
-        close(first, twin(x).detach().numpy())
-        assert list(layer.state_dict()) == list(twin.state_dict())
+        expected = eager()
+        assert type(layer) is type(expected) and repr(layer) == repr(expected) and not layer._forward_pre_hooks
+        close(first, expected(x).detach().numpy())
+        assert list(layer.state_dict()) == list(expected.state_dict())
 
 
 def test_a_lazy_layer_is_converted_copied_and_loaded_before_its_first_call():
     net = nn.Sequential(nn.LazyLinear(2), nn.LazyBatchNorm1d()).double()
     net[0].bias.requires_grad_(False)
-    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        twin(tg.ones(4, 3).double())
-        assert twin[0].weight.dtype is twin[1].running_mean.dtype is tg.float64
-        assert twin[0].weight.requires_grad and not twin[0].bias.requires_grad
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        copied(tg.ones(4, 3).double())
+        assert copied[0].weight.dtype is copied[1].running_mean.dtype is tg.float64
+        assert copied[0].weight.requires_grad and not copied[0].bias.requires_grad
         assert net[0].has_uninitialized_params()
-        state = twin.state_dict()
+        state = copied.state_dict()
     optimizer = tg.optim.SGD(net[0].parameters(), lr=1.0)
     net.load_state_dict(state)
     close(net[0].weight, state["0.weight"].numpy())

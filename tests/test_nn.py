@@ -277,18 +277,18 @@ def test_forward_hooks_with_keywords_and_after_errors():
 def test_deepcopy_and_pickle():
     net = Net()
     net(sample()).sum().backward()
-    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        assert twin.first.weight is not net.first.weight and isinstance(twin.first.weight, nn.Parameter)
-        assert twin.first.weight.requires_grad
-        assert repr(twin) == repr(net)
-        for a, b in zip(twin.state_dict().values(), net.state_dict().values(), strict=True):
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert copied.first.weight is not net.first.weight and isinstance(copied.first.weight, nn.Parameter)
+        assert copied.first.weight.requires_grad
+        assert repr(copied) == repr(net)
+        for a, b in zip(copied.state_dict().values(), net.state_dict().values(), strict=True):
             assert (a == b).all()
         with tg.no_grad():
-            twin.scale.add_(1.0)
+            copied.scale.add_(1.0)
         assert float(net.scale) == 1.0
     tied = nn.Sequential(net.first, net.first)
-    twin = copy.deepcopy(tied)
-    assert twin[0] is twin[1]
+    copied = copy.deepcopy(tied)
+    assert copied[0] is copied[1]
 
 
 def test_printed_form():

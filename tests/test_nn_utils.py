@@ -167,17 +167,17 @@ def test_a_step_between_forward_and_backward_does_not_change_a_gradient():
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"])
 def test_copies_are_independent(name, how):
     net = MAKE[name](linear())
-    twin = how(net)
-    assert type(twin) is not type(net) and type(twin).__name__ == "ParametrizedLinear" and repr(twin) == repr(net)
+    copied = how(net)
+    assert type(copied) is not type(net) and type(copied).__name__ == "ParametrizedLinear" and repr(copied) == repr(net)
     x = tg.ones(2, 4, dtype=tg.float64)
-    close(twin(x), net(x))
-    parametrize.remove_parametrizations(twin, "weight")
-    assert type(twin) is nn.Linear and parametrize.is_parametrized(net, "weight")
+    close(copied(x), net(x))
+    parametrize.remove_parametrizations(copied, "weight")
+    assert type(copied) is nn.Linear and parametrize.is_parametrized(net, "weight")
     with tg.no_grad():
-        twin.weight.zero_()
-    assert net.weight.any() and not twin.weight.any()
+        copied.weight.zero_()
+    assert net.weight.any() and not copied.weight.any()
     nn.Sequential(net)(x).sum().backward()
-    assert twin.weight.grad is None
+    assert copied.weight.grad is None
 
 
 def test_cached():

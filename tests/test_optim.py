@@ -415,9 +415,9 @@ def test_a_subclass_may_keep_more_in_its_state():
     opt.load_state_dict(copy.deepcopy(opt.state_dict()))
     steps(opt, p, q, 1)
     assert sorted(opt.state[p]) == ["exp_avg", "exp_avg_sq", "largest", "step"]
-    twin = optim.Adam(parameters(), lr=0.1)
-    steps(twin, *twin.param_groups[0]["params"], 3)
-    assert (twin.param_groups[0]["params"][0] == p).all()
+    other = optim.Adam(parameters(), lr=0.1)
+    steps(other, *other.param_groups[0]["params"], 3)
+    assert (other.param_groups[0]["params"][0] == p).all()
 
 
 # ------------------------------------------------------------------------------------- through the steps, and functions
@@ -709,11 +709,11 @@ def test_state_round_trip(name, settings, expected):
     steps(opt, p, q, 2)
     saved = copy.deepcopy(opt.state_dict())
     a, b = p.detach().clone().requires_grad_(), q.detach().clone().requires_grad_()
-    twin = make([a, b], **{**settings, "lr": 9.0})
-    twin.load_state_dict(saved)
-    assert twin.param_groups[0]["lr"] == settings["lr"]
+    other = make([a, b], **{**settings, "lr": 9.0})
+    other.load_state_dict(saved)
+    assert other.param_groups[0]["lr"] == settings["lr"]
     steps(opt, p, q, 3)
-    steps(twin, a, b, 3)
+    steps(other, a, b, 3)
     assert (a == p).all() and (b == q).all()
 
 
@@ -737,9 +737,9 @@ def test_loaded_state_takes_the_parameters_dtype():
     opt = optim.Adam([p, q])
     steps(opt, p, q, 1)
     r = [t.detach().double().requires_grad_() for t in (p, q)]
-    twin = optim.Adam(r)
-    twin.load_state_dict(opt.state_dict())
-    assert twin.state[r[0]]["exp_avg"].dtype is tg.float64 and twin.state[r[0]]["step"].dtype is tg.float32
+    other = optim.Adam(r)
+    other.load_state_dict(opt.state_dict())
+    assert other.state[r[0]]["exp_avg"].dtype is tg.float64 and other.state[r[0]]["step"].dtype is tg.float32
 
 
 def test_a_state_of_other_sizes_is_refused_and_nothing_changes():
@@ -771,10 +771,10 @@ def test_pickle_and_deepcopy():
     p, q = parameters()
     opt = optim.SGD([p, q], lr=0.1, momentum=0.9)
     steps(opt, p, q, 1)
-    for twin in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
-        a, b = twin.param_groups[0]["params"]
-        assert a is not p and (twin.state[a]["momentum_buffer"] == opt.state[p]["momentum_buffer"]).all()
-        steps(twin, a, b, 1)
+    for copied in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
+        a, b = copied.param_groups[0]["params"]
+        assert a is not p and (copied.state[a]["momentum_buffer"] == opt.state[p]["momentum_buffer"]).all()
+        steps(copied, a, b, 1)
 
 
 def test_printed_form():

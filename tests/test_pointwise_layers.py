@@ -77,9 +77,9 @@ def test_copies(how):
     nets = (nn.Hardtanh(-0.5, 0.1), nn.PReLU(3), nn.CrossEntropyLoss(tg.ones(3), ignore_index=2), nn.TripletMarginLoss(2.0),
             nn.AdaptiveLogSoftmaxWithLoss(16, 9, [2, 5]), nn.LinearCrossEntropyLoss(3, 4))  # fmt: skip
     for net in nets:
-        twin = how(net)
-        assert repr(twin) == repr(net) and list(twin.state_dict()) == list(net.state_dict())
-        assert {k: v for k, v in vars(twin).items() if k[0] != "_"} == {k: v for k, v in vars(net).items() if k[0] != "_"}
+        copied = how(net)
+        assert repr(copied) == repr(net) and list(copied.state_dict()) == list(net.state_dict())
+        assert {k: v for k, v in vars(copied).items() if k[0] != "_"} == {k: v for k, v in vars(net).items() if k[0] != "_"}
 
 
 def test_settings_can_be_changed_later():

@@ -444,7 +444,7 @@ DRAWS = {
 def test_numbers_drawn_ahead_are_those_drawn_one_call_at_a_time(seed: int, monkeypatch: Any) -> None:
     """Any draws after each other, and the state after each, as of a generator that draws nothing ahead."""
     choice = np.random.default_rng(seed)
-    ours, twin = seeded(seed), seeded(seed)
+    ours, second = seeded(seed), seeded(seed)
     runs = ["normal"] * 12 + ["uniform"] * 4  # the same again and again, as in training, now and then something else
     for k in range(250):
         name = str(choice.choice(runs if k % 50 < 40 else [*DRAWS]))
@@ -452,10 +452,10 @@ def test_numbers_drawn_ahead_are_those_drawn_one_call_at_a_time(seed: int, monke
         drawn = DRAWS[name](ours, n)
         with monkeypatch.context() as patch:
             patch.setattr(tr, "_SMALL", 0)
-            expected = DRAWS[name](twin, n)
+            expected = DRAWS[name](second, n)
         assert drawn.dtype == expected.dtype and drawn.tobytes() == expected.tobytes(), (k, name, n)
         drawn[...] = 0  # what is given belongs to the caller
-    assert ours.get_state().tobytes() == twin.get_state().tobytes()
+    assert ours.get_state().tobytes() == second.get_state().tobytes()
 
 
 @pytest.mark.parametrize("shape", [(8, 16), (10, 10)])
@@ -483,12 +483,12 @@ def test_many_gamma_and_binomial_numbers_at_once_are_those_one_after_the_other(
     cases += [(lambda g, n, p: g.binomial(n, p), (np.full(size, float(n)), np.full(size, p))) for n, p in pairs]
     for k, (draw, given) in enumerate(cases):
         given = tuple([a.astype(dtype) for a in given])
-        ours, twin = seeded(size + k), seeded(size + k)
-        for g in (ours, twin):
+        ours, second = seeded(size + k), seeded(size + k)
+        for g in (ours, second):
             g.normal(k % 3, contiguous=False)
         drawn = draw(ours, *given)
         with monkeypatch.context() as patch:
             patch.setattr(tr, "_MANY", size + 1)
-            assert drawn.tobytes() == draw(twin, *given).tobytes()
-        assert ours.get_state().tobytes() == twin.get_state().tobytes()
-        assert ours.normal(1).tobytes() == twin.normal(1).tobytes()
+            assert drawn.tobytes() == draw(second, *given).tobytes()
+        assert ours.get_state().tobytes() == second.get_state().tobytes()
+        assert ours.normal(1).tobytes() == second.normal(1).tobytes()

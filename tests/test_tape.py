@@ -299,7 +299,7 @@ assert len(done) == 3
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-class Twin:
+class Reference:
     """Programs of recordings, drops, passes and sweeps on tensors beside a naive record of what must be on the tape.
 
     `reads` maps each slot to the slots it reads; what a live tensor reaches must be there after a sweep, nothing else.
@@ -402,10 +402,10 @@ class Twin:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_against_naive_reachability(seed):
-    choose, twin = random.Random(seed), Twin()
+    choose, reference = random.Random(seed), Reference()
     for _ in range(120):
-        twin.step(choose)
-    twin.check()
+        reference.step(choose)
+    reference.check()
 
 
 @pytest.mark.exhaustive
@@ -420,28 +420,28 @@ def test_state_machine():
     class Machine(RuleBasedStateMachine):
         def __init__(self):
             super().__init__()
-            self.twin = Twin()
+            self.reference = Reference()
 
         @rule(op=st.sampled_from(["add", "mul", "sin"]), a=place, b=place)
         def record(self, op, a, b):
-            self.twin.record(op, a, b)
+            self.reference.record(op, a, b)
 
         @rule(a=place)
         def drop(self, a):
-            self.twin.drop(a)
+            self.reference.drop(a)
 
         @rule(a=place, b=place, retain=st.booleans())
         def passes(self, a, b, retain):
-            self.twin.passes(a, b, retain)
+            self.reference.passes(a, b, retain)
 
         @rule(a=place)
         def differentiate_recorded(self, a):
             if len(tg.tape()) < 300:
-                self.twin.differentiate_recorded(a)
+                self.reference.differentiate_recorded(a)
 
         @rule()
         def sweep(self):
-            self.twin.check()
+            self.reference.check()
 
     checks = [HealthCheck.too_slow]
     run_state_machine_as_test(

@@ -219,7 +219,7 @@ class FunctionCtx:
             else:
                 self._live[me] = before
 
-    def _twin(self) -> FunctionCtx:
+    def _without_entry(self) -> FunctionCtx:
         """Another context of the same run, without an entry."""
         other = type(self)()
         for name in (

@@ -257,7 +257,7 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
         execute(tensors, call)
         call.result = result
         return
-    call.ctx = below._twin()
+    call.ctx = below._without_entry()
     call.ctx.needs_input_grad = ctx.needs_input_grad
     call.ctx._extras = list(below._with_extras([None] * len(ctx._in))[len(ctx._in) :])
 
@@ -920,7 +920,7 @@ class Vmapped(Function):
         """The inner context, its arguments and its outputs; operand(tensor, whether it is batched) gives them."""
         n, k = len(ctx.flags), len(ctx.saved_tensors) - len(ctx.extras)
         saved = ctx.saved_tensors
-        inner = ctx.inner._twin()
+        inner = ctx.inner._without_entry()
         inner._extras = [operand(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
         for name, value in ctx.attributes.items():
             setattr(inner, name, mapped(lambda v: operand(*v) if type(v) is Unwrapped else v, value))
