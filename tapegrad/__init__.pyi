@@ -1574,7 +1574,7 @@ def set_default_device(device: Device | None) -> None:
     """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
+    """Set the default dtype to that of a floating-point tensor type, given or named. PyTorch prefers set_default_dtype."""
 
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""

@@ -47,7 +47,7 @@ def inv_ex(A: Operand, *, check_errors: builtins.bool = False, out: Sequence[Ten
     """(inverse, info); info is the first zero pivot of a singular matrix, whose inverse is not finite, else 0."""
 
 def lstsq(A: Operand, B: Operand, rcond: builtins.float | None = None, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> SolutionResidualsRankSingularValues:
-    """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several."""
+    """(solution, residuals, rank, singular_values) of min ||A X - B||, the solution of least norm where there are several."""
 
 def lu(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> PLU:
     """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix."""

@@ -79,7 +79,7 @@ class DisableTorchFunctionSubclass(_Block):
 
 
 class DisableTorchFunction(_Block):
-    """A block in which nobody is asked."""
+    """A block in which no class or mode is asked."""
 
     def _state(self) -> State:
         return State((), False)

@@ -362,7 +362,7 @@ def sparse_coo_tensor(
         indices: integers of shape (ndim, nnz); a size alone, in their place, gives a tensor without elements.
         values: the elements, shape (nnz,); differentiable. Values at equal indices are summed.
         size: the shape; by default the smallest that contains the indices.
-        dtype: dtype of the result; by default that of the values.
+        dtype: dtype of the result; by default the dtype of the values.
         device: only 'cpu'.
         pin_memory, check_invariants: no effect; the indices are always checked.
         requires_grad: not supported: set it on the values instead.

@@ -298,8 +298,8 @@ def jacobian(
     Args:
         func: takes the inputs as tensors, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple of tensors.
-        create_graph: record the computation, so that the Jacobian can be differentiated; in forward mode that of inputs that
-            require grad always is.
+        create_graph: record the computation, so that the Jacobian can be differentiated; in forward mode always recorded
+            for inputs that require grad.
         strict: raise if an output does not depend on an input, instead of returning zeros.
         vectorize: one batched pass instead of one per row (per column in forward mode).
         strategy: "reverse-mode", or "forward-mode", which is faster for more outputs than inputs.

@@ -251,7 +251,7 @@ class Check:
                     raise GradcheckError(self.mismatch(k, j, a, n))
 
     def projections(self) -> None:
-        """v' J u for random v and u; in forward mode J u. The tolerance is that of an error of atol in each element."""
+        """v' J u for random v and u; in forward mode J u. The tolerance is for an error of atol in each element."""
         rng = np.random.default_rng(0)
         us = [(random_unit(rng, x), random_unit(rng, x)) for x in self.leaves]
         vs = [None if self.forward else random_unit(rng, y) for y in self.outputs]

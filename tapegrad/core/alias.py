@@ -265,7 +265,7 @@ def view(t: Any, op: Op, *params: Any) -> Any:
         return view_of(t, a, op, params, op.forward(t._d, *params))
     if has_level(t):
         return levels.view(t, op, params)
-    known(t)  # first: it may find that a tensor shares its memory with nobody any more
+    known(t)  # first: it may find that a tensor shares its memory with nothing any more
     a = alias_of(t)
     return view_of(t, a, op, params, on_arrays(op, [t._d], params))
 

@@ -83,7 +83,7 @@ class Like:
 
 
 def add(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
-    """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
+    """Accumulate a raw cotangent, in place only into a buffer that nothing else refers to."""
     p = cot.get(slot)
     if p is None:
         cot[slot] = t

@@ -39,7 +39,7 @@ class ArrayBackend(Protocol):
         """Whether an array may be written into, as far as it knows."""
 
     def ensure_owned(self, x: Any, /) -> Any:
-        """The array if nobody else can see its memory, else a copy."""
+        """The array if nothing else refers to its memory, else a copy."""
 
     def fits(self, d: Any, g: Any, /) -> bool:
         """Whether the product g * d may be written into d."""

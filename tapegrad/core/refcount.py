@@ -1,10 +1,10 @@
-"""What a reference count means: how many references an object has, as one place sees it, when nobody else holds it.
+"""What a reference count means: how many references an object has, where it is asked, when nothing else holds it.
 
 CPython counts the references to every object, so a count answers for nothing what weak references or lists of holders
 would have to be kept for: whether an entry can still be reached, whether an array may be written. How many there are at
-least depends on the place that asks: its local variables and the argument of `getrefcount` count too. So each constant
-is measured here by code of the same form as the places that compare with it; more references than the constant mean
-that somebody else holds the object. Whoever changes the form of such a place changes its measurement here.
+least depends on the code that asks: its local variables and the argument of `getrefcount` count too. So each constant
+is measured here by code of the same form as the code that compares with it; more references than the constant mean
+that something else holds the object. A change of such code's form needs the same change of its measurement here.
 
 `tests/test_refcount.py` tests the meaning on any interpreter, without NumPy.
 """

@@ -1,6 +1,6 @@
-"""Liveness: entries that nobody can reach are dropped.
+"""Liveness: entries that nothing can reach are dropped.
 
-A Tensor, the tape's key and every entry that reads a slot share one int object. When nobody but the key refers to it, the
+A Tensor, the tape's key and every entry that reads a slot share one int object. When nothing but the key refers to it, the
 entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to the oldest finds
 everything dead. The slot counter starts at 2**20 because CPython shares small ints between all their users.
 """

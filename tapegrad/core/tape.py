@@ -89,7 +89,7 @@ class Tape(dict[int, Entry]):
             self.maybe_sweep()
 
     def sweep(self) -> None:
-        """Drop every entry whose slot nobody refers to, newest first."""
+        """Drop every entry whose slot nothing refers to, newest first."""
         now = next_slot()
         for tape in orphans(TAPES):
             if now > tape.limit:
@@ -107,7 +107,7 @@ class Tape(dict[int, Entry]):
         drop_hooks(self)
 
     def drop(self, start: int) -> None:
-        """Drop the entries newer than `start` that nobody refers to."""
+        """Drop the entries newer than `start` that nothing refers to."""
         try:
             slots = list(itertools.takewhile(start.__lt__, reversed(self)))
         except RuntimeError:  # another thread records: a sweep will drop them

@@ -90,7 +90,7 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical with straight-through samples: their gradient is that of probs (Bengio et al., arXiv:1308.3432)."""
+    """OneHotCategorical with straight-through samples: they have the gradient of probs (Bengio et al., arXiv:1308.3432)."""
 
     has_rsample = True
 

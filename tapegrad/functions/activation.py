@@ -338,7 +338,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
 
 
 def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
-    """Gradient of softmax along dim from that of its output."""
+    """Gradient of softmax along dim from the gradient of its output."""
     g, y = tensor(grad_output), tensor(output)
     return y * (g - reduce.sum(g * y, dim, keepdim=True))
 

@@ -58,7 +58,7 @@ PLACED = (("values", "indices"), ("min", "max"))
 
 
 def in_dtype_of(out: Any, dtype: Any) -> Any:
-    """The dtype in which to compute a sum with `out`: that of `out`.
+    """The dtype in which to compute a sum with `out`: the dtype of `out`.
 
     Raises:
         RuntimeError: if another dtype is asked for.

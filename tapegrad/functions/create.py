@@ -723,7 +723,7 @@ class Generator(random.Generator):
         super().__init__()
 
     def get_state(self) -> Any:
-        """The state as a uint8 tensor, byte for byte that of torch.Generator."""
+        """The state as a uint8 tensor, byte for byte the state of torch.Generator."""
         return wrap(super().get_state())
 
     @property
@@ -949,7 +949,7 @@ def normal(
 ) -> Any:  # fmt: skip
     """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
 
-    The gradient of a tensor is that of mean + std * noise.
+    The gradient of a tensor is the gradient of mean + std * noise.
     """
     if size is not None:
         made = draw("normal", checked_size(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)

@@ -118,7 +118,7 @@ def bags_by_offset(input: Any, offsets: Any, include_last_offset: bool) -> tuple
     """The bag of each index, the number of bags, and that with the bag for what stands behind the last offset.
 
     Raises:
-        RuntimeError: for offsets that are no integers, not 1-D or out of range.
+        RuntimeError: for offsets that are not integers, not 1-D or out of range.
     """
     sizes = math.prod(shape_of(input))
     if tensor(offsets)._d.dtype.kind not in "iu":

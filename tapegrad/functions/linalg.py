@@ -547,7 +547,7 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
 
     Raises:
-        RuntimeError: for a tensor that is no matrix, or a negative p.
+        RuntimeError: for a tensor that is not a matrix, or a negative p.
     """
     x = tensor(input)
     if len(shape_of(x)) != 2:

@@ -643,7 +643,7 @@ def nll_loss(
 
     Raises:
         ValueError: if the batch sizes differ.
-        IndexError: for a target that is no class.
+        IndexError: for a target that is not a class.
     """
     reduction = _reduction(size_average, reduce, reduction)
     if weight is None and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
@@ -834,7 +834,7 @@ def ctc_loss(
         zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
 
     Raises:
-        RuntimeError: for lengths that do not fit, or a blank that is no class.
+        RuntimeError: for lengths that do not fit, or a blank that is not a class.
     """
     logs = tensor(log_probs)
     single = len(shape_of(logs)) == 2

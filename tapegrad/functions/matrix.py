@@ -318,7 +318,7 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
 @casting.in_float32
 @with_grad_fn_name("LinalgLstsqBackward0")
 def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several.
+    """(solution, residuals, rank, singular_values) of min ||A X - B||, the solution of least norm where there are several.
 
     Residuals are given for more rows than columns and full rank, singular values for the drivers "gelsd" and "gelss", the
     rank for all but "gels".

@@ -166,7 +166,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     """(hist, bin_edges): number, or total weight, of the elements in each bin.
 
     Args:
-        bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
+        bins: number of equal bins over `range` (the range of the elements, unless given), or a tensor of increasing edges.
         density: divide by the total and the widths, so that the integral is 1.
     """
     x = _real_values("histogram", input)

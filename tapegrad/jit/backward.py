@@ -129,7 +129,7 @@ class Group:
         return found["result"][source.at] if o is None else found[o.role][o.at]
 
     def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
-        """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
+        """Which inputs get a gradient at all, and the cotangents with zeros for those of results that were not used."""
         metas = [self.forward.whole.metas[n] for n in self.found.cotangents]
         reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
         full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]

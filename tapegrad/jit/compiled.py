@@ -476,7 +476,7 @@ def layout_of(array: Any) -> Any:
 
 
 def interval_of(check: int | None) -> int | None:
-    """After how many calls a program is compared again; None where nobody says so."""
+    """After how many calls a program is compared again; None where that is not set."""
     return check if check is not None or CHECK not in os.environ else int(os.environ[CHECK])
 
 
@@ -487,7 +487,7 @@ def runs_eagerly() -> bool:
 
 
 class OptimizedModule(Module, Generic[P, R]):
-    """A module whose calls are compiled; all else is that of the module itself, `_orig_mod`."""
+    """A module whose calls are compiled; all else comes from the module itself, `_orig_mod`."""
 
     def __init__(self, module: Module, **options: Any) -> None:
         super().__init__()

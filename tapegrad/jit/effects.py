@@ -355,7 +355,7 @@ class Written:
 
 
 def written_arguments(written: Written, args: Any, kwargs: Any) -> dict[int, Uses]:
-    """The containers among the arguments that the function only writes, by id: what they hold decides nothing."""
+    """The containers among the arguments that the function only writes, by id: their contents are not guarded."""
     found: dict[int, Uses] = {}
     for i, name, path, uses in written.parameters:
         value = args[i] if i < len(args) else kwargs.get(name)

@@ -32,7 +32,7 @@ class Layout:
 
     Raises:
         TypeError: if the mesh or a key is of another kind.
-        ValueError: for a name that is no argument, or a specification that does not fit a tensor or the mesh.
+        ValueError: for a name that is not an argument, or a specification that does not fit a tensor or the mesh.
     """
 
     def __init__(self, signature: inspect.Signature, mesh: Any, shard: Any) -> None:

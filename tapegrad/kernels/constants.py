@@ -1,4 +1,4 @@
-"""Small constant arrays, kept by size; nobody may write into them."""
+"""Small constant arrays, kept by size; never written into."""
 
 from __future__ import annotations
 

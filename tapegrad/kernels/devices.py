@@ -98,7 +98,7 @@ def of(array: Any) -> device:
 
 
 def put(array: Any, to: device) -> Any:
-    """The array on a device; a copy, unless it is there as a JAX array already, which nobody writes into."""
+    """The array on a device; a copy, unless it is there as a JAX array already, which nothing writes into."""
     if to.type == "cpu":
         return np.array(array, order="K")
     if of(array) == to and len(array.devices()) == 1:
@@ -120,7 +120,7 @@ def beside(array: Any, other: Any) -> Any:
 
 
 def copied(array: Any) -> Any:
-    """An array that nobody else writes into: JAX's, which nobody does, as it is."""
+    """An array that nothing else writes into: JAX's, which are never written, as they are."""
     return array if type(array) in record.device_array_types else array.copy(order="K")
 
 

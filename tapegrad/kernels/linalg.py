@@ -14,7 +14,7 @@ def _matmul_forward(x: Any, y: Any) -> Any:
     if x.ndim == 2 == y.ndim and x.shape[1] != 1 and x.flags.forc and y.flags.forc:
         try:
             return SILENT.run(x.dot, y)  # matmul's product, half a microsecond sooner; of other strides it is another
-        except RuntimeError:  # somebody is in that context
+        except RuntimeError:  # another caller is in that context
             pass
     return quietly(_product, x, y)
 

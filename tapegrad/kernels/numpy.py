@@ -41,7 +41,7 @@ else:
 
 SILENT = Context()  # NumPy keeps its error state in a context variable
 SILENT.run(np.seterr, all="ignore")
-TAKEN = "cannot enter context"  # Python's error where somebody is in a context already
+TAKEN = "cannot enter context"  # Python's error where another caller is in a context already
 R = TypeVar("R")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -145,7 +145,7 @@ def all_finite(xs: Iterable[Array]) -> bool:
 
 
 def ones_like(x: Array) -> Array:
-    """Ones of x's shape; the 0-d one is shared, since nobody writes into a cotangent he did not allocate."""
+    """Ones of x's shape; the 0-d one is shared, since no code writes into a cotangent that it did not allocate."""
     if x.ndim:
         return np.ones(x.shape, x.dtype)
     one = _ONE.get(x.dtype)
@@ -200,7 +200,7 @@ def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Ar
         return add_reduce(x, axis=axes, dtype=x.dtype, keepdims=keepdims)
     try:  # as `silently` does, which costs 0.2 us more
         return SILENT.run(add_reduce, x, axes, None, None, keepdims)
-    except RuntimeError:  # somebody is in that context
+    except RuntimeError:  # another caller is in that context
         return quietly(add_reduce, x, axes, None, None, keepdims)
 
 

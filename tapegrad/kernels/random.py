@@ -462,7 +462,7 @@ def entropy() -> int:
 
 
 class Generator:
-    """A random stream equal to that of ``torch.Generator()`` on the CPU.
+    """A random stream equal to the stream of ``torch.Generator()`` on the CPU.
 
     Drawing methods take the shape and the NumPy dtype of the array to make. float16 is supported throughout,
     and so is bfloat16 given as the dtype of the ``ml_dtypes`` package. Several threads may draw from one
@@ -540,7 +540,7 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Array:
-        """The state as 5056 bytes (uint8), byte for byte that of ``torch.Generator.get_state``.
+        """The state as 5056 bytes (uint8), byte for byte the state of ``torch.Generator.get_state``.
 
         The layout, little-endian (established by comparing states): seed (u64), draws left before the next
         twist plus one (i32), 1 (i32), position (u64), 624 words (u64 each), three float64 of which the second
@@ -875,7 +875,7 @@ class Generator:
         """Ones with the probabilities in ``p``, as ``torch.bernoulli(p)`` and ``Tensor.bernoulli_(p)``.
 
         ``u < p`` of a float64 uniform if ``p`` is float64, of a float32 uniform otherwise (experiment against
-        PyTorch 2.13 CPU). The dtype of the result is that of ``p`` by default.
+        PyTorch 2.13 CPU). The dtype of the result is the dtype of ``p`` by default.
         """
         dt = _float_dtype(p.dtype, "bernoulli_array")
         _check(bool(np.all((p >= 0) & (p <= 1))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")

@@ -1,7 +1,7 @@
 """What a reverse transform differentiates by, and the reverse pass to it: `func.grad`, `vjp` and `jacrev` are made of this.
 
 Each input is given to the function under a new slot. A tracked tensor gets it by an alias entry, so that the caller's tape
-sees through it; another becomes a leaf that nobody else knows. Slots are unique, so nested transforms cannot mix up their
+sees through it; another becomes a leaf nothing else refers to. Slots are unique, so nested transforms cannot mix up their
 derivatives. The pass is itself recorded if, and only if, recording was on outside and what it reaches depends on something
 outside.
 """

@@ -41,7 +41,7 @@ class LevelState(TensorState):
         payload: what the level knows besides: whether it is batched, a tangent, a series; None for a constant.
         base: of a view, the tensor it looks at, the op with its parameters (or what has `call` and `write` instead), and the
             state of that tensor from which it was taken.
-        given: of what a user has made a dual, and nobody has written into, the tangent as it was given, and its version.
+        given: of what a user has made a dual, and nothing has written into, the tangent as it was given, and its version.
     """
 
     __slots__ = ("base", "given", "level", "payload", "primal")

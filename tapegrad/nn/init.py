@@ -117,7 +117,7 @@ def kaiming_uniform_(
     Args:
         tensor: a weight of shape (out, in, ...).
         a: the negative slope of the leaky ReLU that follows.
-        mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
+        mode: "fan_in" keeps the variance of the forward pass, "fan_out" the variance of the backward pass.
         nonlinearity: the function that follows; see calculate_gain.
         generator: random generator; None: the default one.
 

@@ -351,7 +351,7 @@ class TripletMarginLoss(OfTriplet, _Loss, function=F.triplet_margin_loss):
 
     Args:
         eps: added to the differences.
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+        swap: use the distance of positive and negative if it is smaller than from anchor to negative.
 
     Raises:
         ValueError: for a margin that is not positive.
@@ -370,7 +370,7 @@ class TripletMarginWithDistanceLoss(OfTriplet, _Loss, function=F.triplet_margin_
 
     Args:
         distance_function: function of two tensors; None: PairwiseDistance().
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+        swap: use the distance of positive and negative if it is smaller than from anchor to negative.
 
     Raises:
         ValueError: for a margin that is not positive.

@@ -24,7 +24,7 @@ Rule = Callable[..., Any]
 
 
 def _refused(what: str) -> Rule:
-    """A rule that says, as PyTorch does, that nobody knows this derivative."""
+    """A rule that says, as PyTorch does, that this derivative is not known."""
 
     def rule(xp: Any, ans: Any, x: Any, y: Any) -> Any:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")

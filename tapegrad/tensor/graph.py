@@ -137,7 +137,7 @@ class AccumulateGrad(Node):
         return leaf_of(self._slot)
 
     def __call__(self, *grads: Any) -> None:
-        """Add a gradient to that of the leaf."""
+        """Add a gradient to the gradient of the leaf."""
         counted(grads, 1)
         commit({self._slot: save(grads[0])}, False)
 

@@ -42,7 +42,7 @@ TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, Tensor
 
 
 def type_named(t: Any) -> Any:
-    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is that of the default dtype."""
+    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is the type of the default dtype."""
     found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
     if isinstance(t, str) and ".cuda." in t:
         raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
@@ -54,7 +54,7 @@ def type_named(t: Any) -> Any:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
+    """Set the default dtype to that of a floating-point tensor type, given or named. PyTorch prefers set_default_dtype."""
     text = "only floating-point types are supported as the default type"
     if t is record.Tensor or isinstance(t, dtypes.dtype):
         raise TypeError(f"invalid type object: {text}")

@@ -26,7 +26,7 @@ def version(t: Any) -> int:
 
 
 def base_of(t: Any) -> Any:
-    """The tensor of which t is a view, or None; it is made anew if it is gone."""
+    """The tensor of which t is a view, or None; a new one if it is gone."""
     a = t._st
     if type(a) is not Alias or a.hist.base is None:
         return None

@@ -47,7 +47,7 @@ _undo: list[tuple[Any, str, Any]] = []
 def asking(function: Function, method: Function | None = None, *, operator: bool = False, by_type: bool = True) -> Function:
     """A function that asks `__torch_function__`, then calls function; the question names the method if one is given.
 
-    An operator leaves what nobody answers to the other side.
+    An operator leaves what no operand answers to the other side.
     """
 
     @functools.wraps(function)

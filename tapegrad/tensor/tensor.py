@@ -282,7 +282,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return storages.block_of(self).untyped()
 
     def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Tensor:
-        """Look at other memory from now on: that of a tensor, or of a storage; without one, at none. Returns the tensor."""
+        """Look at the memory of a tensor or a storage from now on; without one, at none. Returns the tensor."""
         if source is None:
             source = create.empty(0, dtype=self.dtype)
         if source.dtype is not self.dtype:

@@ -1,6 +1,6 @@
 """JAX as an array backend: `call` runs a record of the table on JAX arrays and tracers.
 
-Imported only when somebody asks for JAX. `forwards` says what of a record runs. Kernels run under `jax.enable_x64(True)`:
+Imported only when JAX is asked for. `forwards` says what of a record runs. Kernels run under `jax.enable_x64(True)`:
 dtypes come out as NumPy's.
 """
 
