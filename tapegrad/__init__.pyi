@@ -145,7 +145,7 @@ def adaptive_avg_pool1d(input: Operand, output_size: Any) -> Tensor:
     """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D."""
 
 def adaptive_max_pool1d(input: Operand, output_size: Any) -> tuple[Tensor, Tensor]:
-    """(nn.functional.adaptive_max_pool1d, the places of the maxima)."""
+    """(nn.functional.adaptive_max_pool1d, the positions of the maxima)."""
 
 def add(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Elementwise `input + alpha * other` with broadcasting."""
@@ -720,7 +720,7 @@ def fix_(input: Operand) -> Tensor:
 def flatten(input: Operand, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim merged into one."""
 
-def flip(input: Operand, *places: Any, dims: Dims | None = None) -> Tensor:
+def flip(input: Operand, *positions: Any, dims: Dims | None = None) -> Tensor:
     """Elements in reverse order along the given dimensions (a copy)."""
 
 def fliplr(input: Operand) -> Tensor:
@@ -1228,7 +1228,7 @@ def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
 
 def mode(input: Operand, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
+    """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
 
 def moveaxis(input: Operand, source: Operand, destination: Any) -> Tensor:
     """movedim under NumPy's name."""
@@ -1418,7 +1418,7 @@ def qr(input: Operand, some: builtins.bool = True, *, out: Sequence[Tensor] | No
     """linalg.qr under its older name: reduced, or complete for some=False."""
 
 def quantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones."""
+    """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
 
 def rad2deg(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise angle in degrees of one in radians."""
@@ -1550,7 +1550,7 @@ def scatter_reduce(input: Operand, dim: builtins.int, index: Operand, src: Opera
     """input with the values of src reduced into it at index along `dim`."""
 
 def searchsorted(sorted_sequence: Any, input: Operand, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Any = None, out: Tensor | None = None) -> Tensor:
-    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right)."""
+    """Positions where the values would keep each sorted row in order: before equal elements, or behind them (right)."""
 
 def seed() -> builtins.int:
     """Seed the default generator from the operating system's entropy and return the seed."""
@@ -1760,7 +1760,7 @@ def transpose_copy(input: Operand, dim0: Any, dim1: Any = None, *, out: Tensor |
     """A copy of what transpose() shows."""
 
 def trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
-    """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
+    """Integral along `dim` by the trapezoid rule, of samples at the positions x or at the distance dx (1)."""
 
 def trapz(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
     """`trapezoid`."""
@@ -1828,7 +1828,7 @@ def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, *,
 def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Tensor | tuple[Tensor, ...]: ...
 
 def unravel_index(indices: Any, shape: Dims) -> tuple[Tensor, ...]:
-    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
+    """Coordinates, one tensor a dimension, of positions in the flattened tensor of a shape."""
 
 def unsafe_chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
     """chunk(): in-place writes to its parts need no special care here."""

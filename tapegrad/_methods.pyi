@@ -687,7 +687,7 @@ class TableMethods:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Dimensions start_dim to end_dim merged into one."""
 
-    def flip(self, *places: Any, dims: Dims | None = None) -> Tensor:
+    def flip(self, *positions: Any, dims: Dims | None = None) -> Tensor:
         """Elements in reverse order along the given dimensions (a copy)."""
 
     def fliplr(self) -> Tensor:
@@ -1093,7 +1093,7 @@ class TableMethods:
         """Product of two matrices."""
 
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
+        """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
 
     def moveaxis(self, source: Operand, destination: Any) -> Tensor:
         """movedim under NumPy's name."""
@@ -1244,7 +1244,7 @@ class TableMethods:
         """linalg.qr under its older name: reduced, or complete for some=False."""
 
     def quantile(self, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones."""
+        """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise angle in degrees of one in radians."""

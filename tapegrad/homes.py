@@ -54,7 +54,7 @@ HOMES = {
     matmul linear cdist
     """,
     "table.lookup": """
-    put_rows zero_rows is_last true_places
+    put_rows zero_rows is_last true_positions
     """,
     "table.loss": """
     log_loss cross_entropy cross_entropy_back cross_entropy_total nll_total
@@ -66,7 +66,7 @@ HOMES = {
     standardize standardize_back product_sum
     """,
     "table.pool": """
-    max_pool pool_route pool_pick pool_places im2col col2im window_best
+    max_pool pool_route pool_pick pool_positions im2col col2im window_best
     """,
     "table.recurrent": """
     lstm_layer gru_layer rnn_layer

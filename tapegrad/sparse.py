@@ -42,10 +42,10 @@ class SparseTensor(Tensor):
     __torch_function__ = staticmethod(disabled)
     is_sparse = True
     layout = dtypes.sparse_coo
-    _i: Any  # (dimensions, elements), int64; elements of one place are added
+    _i: Any  # (dimensions, elements), int64; elements of one position are added
     _v: Tensor
     _size: dtypes.Size
-    _sorted: bool  # coalesced: in row-major order, no two of one place
+    _sorted: bool  # coalesced: in row-major order, no two of one position
     _made: Any  # the dense tensor, once an operation needed it
 
     def __new__(cls, indices: Any, values: Any, size: Iterable[int], coalesced: bool = False) -> Any:
@@ -90,11 +90,11 @@ class SparseTensor(Tensor):
 
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
         """The dense tensor with the same elements."""
-        flat = create.zeros(math.prod(self._size), dtype=self.dtype).index_add(0, self._places(), self._v)
+        flat = create.zeros(math.prod(self._size), dtype=self.dtype).index_add(0, self._positions(), self._v)
         dense = flat.reshape(self._size)
         return dense if dtype is None else dense.to(dtype)
 
-    def _places(self) -> Any:
+    def _positions(self) -> Any:
         """Flat indices of the elements in the dense tensor."""
         i = self._i
         return create.tensor(np.ravel_multi_index(tuple(i), self._size) if len(i) else np.zeros(i.shape[1], np.int64))
@@ -215,12 +215,12 @@ class SparseTensor(Tensor):
         """Sort the indices in row-major order and sum the values of duplicates."""
         if self._sorted:
             return self
-        known = leaving(self._places(), "coalesce(): the number of elements depends on values")
-        places, order, inverse = np.unique(known, return_index=True, return_inverse=True)
-        if len(places) == self._nnz():
+        known = leaving(self._positions(), "coalesce(): the number of elements depends on values")
+        positions, order, inverse = np.unique(known, return_index=True, return_inverse=True)
+        if len(positions) == self._nnz():
             values = self._v[create.tensor(order)]
         else:
-            values = create.zeros(len(places), dtype=self.dtype).index_add(0, create.tensor(inverse), self._v)
+            values = create.zeros(len(positions), dtype=self.dtype).index_add(0, create.tensor(inverse), self._v)
         return SparseTensor(self._i[:, order], set_grad_fn_name("CoalesceBackward0", values), self._size, True)
 
     def permute(self, *dims: Any) -> Any:
@@ -254,8 +254,8 @@ class SparseTensor(Tensor):
         if len(gone) == self.ndim and not keepdim:
             return values.sum()
         if keepdim:
-            places = np.where([[d in gone] for d in range(self.ndim)], 0, self._i)
-            return SparseTensor(places, values, [1 if d in gone else n for d, n in enumerate(self._size)]).coalesce()
+            positions = np.where([[d in gone] for d in range(self.ndim)], 0, self._i)
+            return SparseTensor(positions, values, [1 if d in gone else n for d, n in enumerate(self._size)]).coalesce()
         kept = [d for d in range(self.ndim) if d not in gone]
         return SparseTensor(self._i[kept], values, [self._size[d] for d in kept]).coalesce()
 
@@ -265,7 +265,7 @@ class SparseTensor(Tensor):
         one = self.coalesce() if isinstance(factor, SparseTensor) else self
         if not factor.ndim:
             return one._with(one._v * other)
-        return one._with(one._v * factor.broadcast_to(self._size).reshape(-1)[one._places()])
+        return one._with(one._v * factor.broadcast_to(self._size).reshape(-1)[one._positions()])
 
     __mul__ = __rmul__ = multiply = mul
 
@@ -420,7 +420,7 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
 
 def sparse_mask(self: Any, mask: Any) -> Any:
     """The elements at the indices of a sparse tensor, as a sparse tensor."""
-    return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._places()])
+    return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._positions()])
 
 
 def mm(mat1: Any, mat2: Any) -> Any:
@@ -445,8 +445,8 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
         raise errors.not_sparse(name)
     x = input.coalesce() if dtype is None else input.coalesce().to(dtype)
     empty = create.full((x.numel(),), -math.inf, dtype=x.dtype)
-    full = empty.index_copy(0, x._places(), x._v).reshape(x.shape)
-    return x._with(getattr(full, name)(dim).reshape(-1)[x._places()])
+    full = empty.index_copy(0, x._positions(), x._v).reshape(x.shape)
+    return x._with(getattr(full, name)(dim).reshape(-1)[x._positions()])
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

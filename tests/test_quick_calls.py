@@ -207,7 +207,7 @@ def test_places_that_are_kept_cannot_be_written():
     at = np.array([[1, 0, 2]])
     starts = reduce.starts_along(at.shape, (3, 3), 0)
     assert starts is reduce.starts_along((1, 3), (3, 3), 0) and not starts.flags.writeable
-    assert reduce.places_along(at, (3, 3), 0).tolist() == [[3, 1, 8]]
+    assert reduce.positions_along(at, (3, 3), 0).tolist() == [[3, 1, 8]]
     for n in range(2, 200):
         reduce.starts_along((1, n), (2, n), 0)
     assert len(reduce.KEPT) <= reduce.MOST_KEPT

@@ -92,9 +92,9 @@ class Call:
     def arguments(self, values: Sequence[Any], others: Any = ...) -> list[Any]:
         """The arguments with values for the operands, and for the other leaves their own or `others`."""
         if self.tree is not None:
-            leaves, spec, places = self.tree
+            leaves, spec, positions = self.tree
             full = list(leaves) if others is ... else [others] * len(leaves)
-            for i, t in zip(places, values, strict=True):
+            for i, t in zip(positions, values, strict=True):
                 full[i] = t
             return list(tree.unflatten(spec, full))
         full = list(self.args) if others is ... else [others] * len(self.args)

@@ -99,19 +99,19 @@ class Check:
     split: Sequence[int] = ()
     part: str = "real"
     found: Any = None
-    places: list[int] = field(init=False)
+    positions: list[int] = field(init=False)
     kept: list[int] = field(init=False)
     outputs: tuple[Any, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = tracked(self.inputs)
+        self.positions = tracked(self.inputs)
         every = as_tuple(self.func(*self.inputs) if self.found is None else self.found)
         self.outputs = differentiable(every)
         self.kept = [k for k, y in enumerate(every) if y.requires_grad] or list(range(len(every)))
 
     @property
     def leaves(self) -> list[Any]:
-        return [self.inputs[i] for i in self.places]
+        return [self.inputs[i] for i in self.positions]
 
     def run(self, fast: bool) -> None:
         """Compare, by whole Jacobians or (fast) by random projections of them."""
@@ -185,7 +185,7 @@ class Check:
         first, second = [
             [np.stack(c, -1) if c else np.zeros((x.numel(), 0)) for c, x in zip(columns, self.leaves, strict=True)]
             for columns in [
-                list(zip(*[self.vjp(y, g) for g in cotangents], strict=True)) or [()] * len(self.places) for _ in "12"
+                list(zip(*[self.vjp(y, g) for g in cotangents], strict=True)) or [()] * len(self.positions) for _ in "12"
             ]
         ]
         for a, b in zip(first, second, strict=True):
@@ -199,12 +199,12 @@ class Check:
 
     def pushed(self, j: int, directions: Array) -> list[Array]:
         """Derivatives of every output along directions of the j-th checked input, in forward mode, one a row."""
-        places, xs = self.places, [x.detach() for x in self.leaves]
+        positions, xs = self.positions, [x.detach() for x in self.leaves]
         still = [create.zeros_like(x) for x in xs]
 
         def f(*given: Any) -> tuple[Any, ...]:
             args = [x.detach() if isinstance(x, Tensor) else x for x in self.inputs]
-            for i, x in zip(places, given, strict=True):
+            for i, x in zip(positions, given, strict=True):
                 args[i] = x
             ys = as_tuple(self.func(*args))
             return tuple([ys[k] for k in self.kept if is_inexact(ys[k])])
@@ -234,14 +234,14 @@ class Check:
     def constant(self, fast: bool) -> None:
         """Where no output requires grad, the numerical derivative is 0."""
         rng = np.random.default_rng(0)
-        for i, x in zip(self.places, self.leaves, strict=True):
+        for i, x in zip(self.positions, self.leaves, strict=True):
             u = random_unit(rng, x)
             found = self.slopes(i, u, u) if fast else self.numerical(i)
             if any(np.abs(n).max(initial=0.0) > (self.nondet_tol if fast else 0) for n in found):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def jacobians(self) -> None:
-        numerical = [self.numerical(i) for i in self.places]
+        numerical = [self.numerical(i) for i in self.positions]
         if self.forward:
             pushed = [self.pushed(j, np.eye(x.numel())) for j, x in enumerate(self.leaves)]
         for k, y in enumerate(self.outputs):
@@ -257,7 +257,7 @@ class Check:
         vs = [None if self.forward else random_unit(rng, y) for y in self.outputs]
         found: list[Any] = [self.pushed(j, u[None]) if self.forward else None for j, (u, _) in enumerate(us)]
         vjp = [[] if v is None else self.reverse(y, v[None]) for y, v in zip(self.outputs, vs, strict=True)]
-        for j, (i, (u, w)) in enumerate(zip(self.places, us, strict=True)):
+        for j, (i, (u, w)) in enumerate(zip(self.positions, us, strict=True)):
             size = float(u.sum() + (w.sum() if self.inputs[i].is_complex() else 0))
             for k, (n, v) in enumerate(zip(self.slopes(i, u, w), vs, strict=True)):
                 if v is None:
@@ -286,7 +286,7 @@ class Check:
 
     def slow_text(self, k: int, j: int) -> str:
         """What the whole Jacobians are, where projections of them differ."""
-        n, a = self.numerical(self.places[j])[k], self.analytical(k, j)
+        n, a = self.numerical(self.positions[j])[k], self.analytical(k, j)
         text = (
             "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode. Below, we "
             "recompute numerical and analytical jacobians in slow mode:\n\n"
@@ -332,19 +332,19 @@ def run_checks(
 ) -> None:  # fmt: skip
     """Numbers against numbers, in each mode and for each part of what is complex."""
     if backward:
-        places = [k for k, y in enumerate(differentiable(outputs)) if y.is_complex()]
+        positions = [k for k, y in enumerate(differentiable(outputs)) if y.is_complex()]
         if any(y.is_complex() for y in outputs):
-            Check(output_part(func, "imag"), inputs, **options, split=places, part="imaginary").run(fast)
-            Check(output_part(func, "real"), inputs, **options, split=places).run(fast)
+            Check(output_part(func, "imag"), inputs, **options, split=positions, part="imaginary").run(fast)
+            Check(output_part(func, "real"), inputs, **options, split=positions).run(fast)
         else:
             Check(func, inputs, **options, found=outputs).run(fast)
     if forward:
-        places = [j for j, i in enumerate(tracked(inputs)) if inputs[i].is_complex()]
+        positions = [j for j, i in enumerate(tracked(inputs)) if inputs[i].is_complex()]
         cases = [(func, inputs, "real")]
         if any(isinstance(x, Tensor) and x.is_complex() for x in inputs):
             cases = [(*input_part(func, inputs, name), part) for name, part in (("imag", "imaginary"), ("real", "real"))]
         for f, xs, part in cases:
-            Check(f, xs, **options, forward=True, split=places, part=part).run(fast)
+            Check(f, xs, **options, forward=True, split=positions, part=part).run(fast)
         for f, xs, _ in cases if undefined else ():
             undefined_tangents(f, xs)
 
@@ -453,12 +453,12 @@ def undefined_gradients(func: Function, inputs: tuple[Any, ...], leaves: list[An
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    places = tracked(inputs)
-    if not places:
+    positions = tracked(inputs)
+    if not positions:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
-    for i in places:
+    for i in positions:
         x = inputs[i]
         if x._d.dtype not in (np.float64, np.complex128):
             warn(

@@ -114,9 +114,9 @@ def numpy_names(function: F) -> F:
         return function(*args, **kwargs)
 
     shown = list(own.values())
-    place = next(i for i, p in enumerate(shown) if p.name == "dim")
-    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
-        shown[place] = shown[place].replace(default=None, annotation="Any")
+    position = next(i for i, p in enumerate(shown) if p.name == "dim")
+    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[position + 1 :]):
+        shown[position] = shown[position].replace(default=None, annotation="Any")
     for other, name in names.items():
         default = None if name == "dim" else own[name].default
         shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))

@@ -533,12 +533,12 @@ def empty_permuted(
     return finish(dense.transpose(np.argsort(order)) if order else dense, requires_grad, device)
 
 
-def _triangle(name: str, places: Callable[..., Any]) -> Any:
+def _triangle(name: str, positions: Callable[..., Any]) -> Any:
     def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
         if row < 0 or col < 0:
             side, n = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{side} must be non-negative, got{n}")
-        return finish(np.array(places(row, offset, col), _dtype(dtype, np.dtype(np.int64))), False, device)
+        return finish(np.array(positions(row, offset, col), _dtype(dtype, np.dtype(np.int64))), False, device)
 
     function.__name__ = function.__qualname__ = f"{name}_indices"
     function.__doc__ = (
@@ -821,10 +821,10 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None, target: 
     shared = len(levels) - len(different)
     array = array.transpose(*order, *builtins.range(len(levels), array.ndim))
     state, rows = g.get_state() if shared else None, []
-    for place in np.ndindex(array.shape[:shared]):
+    for position in np.ndindex(array.shape[:shared]):
         if state is not None:
             g.set_state(state)
-        part = array[place]
+        part = array[position]
         rows.append(make(g, np.array(part, order="C" if 0 in part.strides else "K")))
     result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
     result = result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim))

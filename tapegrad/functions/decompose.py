@@ -86,7 +86,7 @@ def info_of(infos: Any, a: Any, zero_pivot: Callable[[], Any]) -> Any:
 
 
 def first_zero_pivot(packed: Any) -> Any:
-    """The place, from 1 on, of the first 0 on the diagonals of LU factors; 0 if there is none."""
+    """The position, from 1 on, of the first 0 on the diagonals of LU factors; 0 if there is none."""
     last = packed._d.ndim - 2
     regular = TABLE["ne"].call(TABLE["diagonal"].call(packed, 0, last, last + 1), 0)
     count = TABLE["sum"].call(TABLE["cumprod"].call(TABLE["cast"].call(regular, np.dtype(np.int32)), last), (last,), False)

@@ -164,7 +164,7 @@ def _order(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) ->
 
 
 def _optimal_path(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) -> list[tuple[int, int]] | None:
-    """opt_einsum's contraction path, by places among the operands that are left; None without opt_einsum."""
+    """opt_einsum's contraction path, by positions among the operands that are left; None without opt_einsum."""
     try:
         paths = importlib.import_module("opt_einsum.paths")
     except ImportError:
@@ -290,8 +290,8 @@ def _contract(
         shapes = (*of(batch), *of(free_a), *[1] * len(free_b)), (*of(batch), *[1] * len(free_a), *of(free_b))
         orders = [*batch, *free_a], [*batch, *free_b]
     result = (*batch, *free_a, *free_b)
-    places = _changed([a.index(label) for label in orders[0]]), _changed([b.index(label) for label in orders[1]])
-    return Contraction(first, second, places, shapes, op, of(result)), result
+    positions = _changed([a.index(label) for label in orders[0]]), _changed([b.index(label) for label in orders[1]])
+    return Contraction(first, second, positions, shapes, op, of(result)), result
 
 
 # ------------------------------------------------------------------------------------------------------------- running

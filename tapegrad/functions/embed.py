@@ -160,8 +160,8 @@ def _largest(rows: Any, bags: Any, count: int, there: Any) -> tuple[Any, Any]:
     own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
     first = (values == own) | elementwise.isnan(values)
     first = first if there is None else first & there
-    place = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
-    best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), place, bags)
+    position = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
+    best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), position, bags)
     found = TABLE["take_along"].call(rows, elementwise.clamp_max(best, n - 1), 0)
     return elementwise.where(best < n, found, 0.0), elementwise.where(best < n, best, -1)
 
@@ -198,8 +198,8 @@ def over_bags(
     if padding_idx is not None:
         counted = shape.unsqueeze(elementwise.ne(index, padding_idx % table), 1)
     if mode == "max":
-        largest, places = (t[:count] for t in _largest(rows, of_index, every, counted))
-        return largest, places
+        largest, positions = (t[:count] for t in _largest(rows, of_index, every, counted))
+        return largest, positions
     if factors is not None:
         rows = rows * shape.reshape(factors, (-1, 1))
     total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), of_index, every, None)[:count]

@@ -275,11 +275,11 @@ def ifftshift(input: Any, dim: Sizes = None) -> Any:
     return _shifted(input, dim, lambda n: (n + 1) // 2)
 
 
-def _frequencies(places: Any, n: int, d: float, dtype: Any, device: Any, requires_grad: bool) -> Any:
+def _frequencies(positions: Any, n: int, d: float, dtype: Any, device: Any, requires_grad: bool) -> Any:
     wanted = dtypes.get_default_dtype().numpy if dtype is None else dtypes.to_numpy(dtype)
     if wanted.kind in "biu":
-        raise RuntimeError(f"{places.__name__} requires a floating point or complex dtype")
-    return finish(places(n, d).astype(wanted) if n else np.zeros(0, wanted), requires_grad, device)
+        raise RuntimeError(f"{positions.__name__} requires a floating point or complex dtype")
+    return finish(positions(n, d).astype(wanted) if n else np.zeros(0, wanted), requires_grad, device)
 
 
 @factory

@@ -24,7 +24,7 @@ from ..dtypes import is_inexact
 from ..kernels import devices
 from ..kernels.index import INT64, Index
 from ..kernels.numpy import all_below
-from ..kernels.reduce import places_along, starts_along
+from ..kernels.reduce import positions_along, starts_along
 from ..kernels.shape import dim_of, shape_of
 from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
@@ -292,12 +292,12 @@ def fits(a: Any, key: Index, b: Any) -> bool:
 
 
 def _check_source(x: Any, indices: tuple[Any, ...], value: Any) -> None:
-    """Values for the places of integers and masks must have the dtype of x; one value for a single mask is converted."""
+    """Values for the positions of integers and masks must have the dtype of x; one value for a single mask is converted."""
     if value._d.dtype != x._d.dtype:
         arrays = [i._d if isinstance(i, Box) else np.asarray(i) for i in indices if isinstance(i, ARRAYS)]
-        places = [a for a in arrays if (a.ndim and a.dtype.kind != "O") or a.dtype.kind == "b"]
+        positions = [a for a in arrays if (a.ndim and a.dtype.kind != "O") or a.dtype.kind == "b"]
         one = math.prod(shape_of(value)) == 1
-        if places and not (one and len(places) == 1 and places[0].dtype.kind == "b" and places[0].ndim):
+        if positions and not (one and len(positions) == 1 and positions[0].dtype.kind == "b" and positions[0].ndim):
             key, _ = canonical(indices, shape_of(x))
             if not lookup.varies(key):
                 _check_fits(shape_of(value), _shape_at(x, key))
@@ -309,13 +309,13 @@ def _shape_at(x: Any, key: Any) -> tuple[int, ...]:
     return form_of(x._d)[known].shape  # type: ignore[no-any-return]
 
 
-def _check_fits(shape: tuple[int, ...], places: tuple[int, ...]) -> None:
-    """Values are broadcast to the places that an advanced index names."""
-    ends = zip(reversed(shape), reversed(places), strict=False)
-    if len(shape) > len(places) or any(n not in (1, m) for n, m in ends):
+def _check_fits(shape: tuple[int, ...], positions: tuple[int, ...]) -> None:
+    """Values are broadcast to the positions that an advanced index names."""
+    ends = zip(reversed(shape), reversed(positions), strict=False)
+    if len(shape) > len(positions) or any(n not in (1, m) for n, m in ends):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(shape)} cannot be broadcast to indexing result of shape "
-            f"{list(places)}"
+            f"{list(positions)}"
         )
 
 
@@ -394,7 +394,7 @@ def _other_rank(argument: str) -> RuntimeError:
 
 
 def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
-    """The places that an index of gather and scatter names, after PyTorch's checks."""
+    """The positions that an index of gather and scatter names, after PyTorch's checks."""
     if i.ndim != len(shape):
         if not math.prod(i.shape):
             return FlatIndex(i)
@@ -410,12 +410,12 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
 
 
 def _flat_index_along(name: str, shape: tuple[int, ...], d: int, i: Any, kind: type[Exception] = IndexError) -> FlatIndex:
-    """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
+    """Positions of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
     n, is_tensor = shape[d], isinstance(i, Box)
     if is_tensor or not all_below(i, n):
         i = lookup.from_zero(_in_range(name, i, n, d, kind), n)
     if not is_tensor:
-        return FlatIndex(places_along(i, shape, d))
+        return FlatIndex(positions_along(i, shape, d))
     return FlatIndex(i * math.prod(shape[d + 1 :]) + fixed_like(np.asarray(starts_along(i.shape, shape, d)), i))
 
 
@@ -645,17 +645,17 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{v._d.size}, index.numel() = {math.prod(i.shape)}"
         )
-    places = _flat_index("put_", i.reshape(-1), math.prod(shape_of(x)))
-    return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
+    positions = _flat_index("put_", i.reshape(-1), math.prod(shape_of(x)))
+    return Write("index_add" if accumulate else "put", positions, TABLE["reshape"].call(v, (v._d.size,)))
 
 
 def _masked_everywhere(x: Any, mask: Any, source: Any) -> Write:
     """masked_scatter as a write of all elements, where the values of the mask are not known."""
     full = TABLE["expand"].call(mask, shape_of(x))
     order = TABLE["cumsum"].call(TABLE["cast"].call(TABLE["reshape"].call(full, (x._d.size,)), np.dtype(np.int64)), 0)
-    places = TABLE["minimum"].call(TABLE["maximum"].call(order - 1, 0), source._d.size - 1)
+    positions = TABLE["minimum"].call(TABLE["maximum"].call(order - 1, 0), source._d.size - 1)
     line = TABLE["reshape"].call(source, (source._d.size,))
-    taken = TABLE["reshape"].call(shown("index", line, (places,)), shape_of(x))
+    taken = TABLE["reshape"].call(shown("index", line, (positions,)), shape_of(x))
     return Write("index_put", (Ellipsis,), TABLE["where"].call(full, taken, x))
 
 
@@ -765,7 +765,7 @@ def _mask_index(x: Any, mask: Any, name: str) -> FlatIndex:
     if m._d.dtype.kind != "b":
         raise errors.mask_dtype(name, m._d.dtype)
     if lookup.is_batched(m):
-        return FlatIndex(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
+        return FlatIndex(lookup.true_positions(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
     known = leaving(m, lookup.SHAPE)
     try:
         return FlatIndex(fixed(np.flatnonzero(np.broadcast_to(known, shape_of(x))))._d)
@@ -871,7 +871,7 @@ def searchsorted(
     sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Any = None, out: Any = None,
 ) -> Any:  # fmt: skip
-    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right).
+    """Positions where the values would keep each sorted row in order: before equal elements, or behind them (right).
 
     One sequence serves values of any shape; else its rows belong to the rows of the values.
     """
@@ -937,7 +937,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
+    """Coordinates, one tensor a dimension, of positions in the flattened tensor of a shape."""
     i = tensor(indices)
     if i._d.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i._d.dtype)}")
@@ -950,5 +950,5 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     if any(n < 0 for n in full):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
     steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
-    places = to_dtype(i, np.dtype(np.int64))
-    return tuple([places // max(step, 1) % max(n, 1) for step, n in zip(steps, full, strict=True)])
+    positions = to_dtype(i, np.dtype(np.int64))
+    return tuple([positions // max(step, 1) % max(n, 1) for step, n in zip(steps, full, strict=True)])

@@ -266,12 +266,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
     if len({x._d.dtype for x in xs}) > 1:
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    places = list(range(len(xs)))
+    positions = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
-        places[:2] = 1, 0
+        positions[:2] = 1, 0
     lengths = [x._d.size for x in xs]
-    full = tuple([lengths[places.index(d)] for d in range(len(xs))])
-    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, places, strict=True)]
+    full = tuple([lengths[positions.index(d)] for d in range(len(xs))])
+    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, positions, strict=True)]
     return tuple([expand(line, full) for line in lines])
 
 

@@ -481,7 +481,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     d = dim_of(dim, len(a))
     if a[d] != 3 or b[d] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {a[d]} and {b[d]}")
-    (x1, x2), (y1, y2) = ([TABLE["roll"].call(t, (k,), (d,)) for k in (-1, 1)] for t in (x, y))  # one and two places on
+    (x1, x2), (y1, y2) = ([TABLE["roll"].call(t, (k,), (d,)) for k in (-1, 1)] for t in (x, y))  # one and two positions on
     return sub(mul(x1, y2), mul(x2, y1))
 
 

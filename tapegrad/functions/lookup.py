@@ -36,23 +36,23 @@ def is_traced(t: Any) -> bool:
     return trace is not None and not trace.is_constant(t)
 
 
-def true_places(mask: Any) -> Any:
-    """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
+def true_positions(mask: Any) -> Any:
+    """Positions of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
     values = leaving(mask, SHAPE, whole=True)
     counts = values.sum(tuple(range(values.ndim - mask._d.ndim, values.ndim)))
     if counts.min() != counts.max():
         raise mask._d.level.need_loop()
-    return TABLE["true_places"].call(mask, 0, int(counts.flat[0]))
+    return TABLE["true_positions"].call(mask, 0, int(counts.flat[0]))
 
 
 def true_indices(mask: Any) -> list[Any]:
     """Indices of the elements of a tensor that are not 0, one tensor a dimension."""
     if not mask._d.ndim:
         raise mask._d.level.need_loop()
-    places, found = true_places(TABLE["cast"].call(mask, np.dtype(bool))), []
+    positions, found = true_positions(TABLE["cast"].call(mask, np.dtype(bool))), []
     for n in reversed(mask._d.shape):
-        found.append(places % max(n, 1))
-        places = places // max(n, 1)
+        found.append(positions % max(n, 1))
+        positions = positions // max(n, 1)
     return found[::-1]
 
 
@@ -72,7 +72,7 @@ class Table(NamedTuple):
         basic: slices and new dimensions, to be applied first; empty if there are none.
         order: of the dimensions then: those that are indexed first.
         sizes: of these, and of the others.
-        rows: tensor of the place in the indexed dimensions.
+        rows: tensor of the position in the indexed dimensions.
         before: number of other dimensions that stand before those of the index in the result.
     """
 
@@ -108,8 +108,8 @@ def inverse(order: Shape) -> Shape:
 def table(x: Any, key: tuple[Any, ...]) -> tuple[Any, Table]:
     """A tensor behind the slices of an index, and how its integers and integer arrays look at it."""
     taken = sum([i is not None and i is not Ellipsis for i in key])
-    place = next((k for k, i in enumerate(key) if i is Ellipsis), len(key))
-    full = [*key[:place], *[ALL] * (x._d.ndim - taken), *key[place + 1 :]]
+    position = next((k for k, i in enumerate(key) if i is Ellipsis), len(key))
+    full = [*key[:position], *[ALL] * (x._d.ndim - taken), *key[position + 1 :]]
     at = [k for k, i in enumerate(full) if i is not None and not isinstance(i, slice)]
     basic = tuple([ALL if k in at else i for k, i in enumerate(full)])
     basic = (*basic, Ellipsis) if any(i is None or i != ALL for i in basic) else ()

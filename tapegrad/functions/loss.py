@@ -446,8 +446,8 @@ def multi_margin_loss(
         )
     if y._d.dtype != np.int64:
         raise RuntimeError(f"expected scalar type Long but found {errors.dtype_name(y._d.dtype)}")
-    places = examined(y)
-    if ((places < 0) | (places >= classes)).any():
+    positions = examined(y)
+    if ((positions < 0) | (positions >= classes)).any():
         raise RuntimeError("target out of range")
     y = shape.reshape(y, (n, 1))
     excess = relu(x - TABLE["take_along"].call(x, y, 1) + margin)
@@ -485,10 +485,11 @@ def multilabel_margin_loss(
     if ((values < -1) | (values >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
     wanted = sums.cumprod(to_dtype(y >= 0, np.dtype(np.int64)), 1)
-    places = y * wanted
-    is_target = scatter.scatter_add(create.zeros(n, classes, dtype=dtypes.int64, device=places.device), 1, places, wanted)
+    positions = y * wanted
+    none = create.zeros(n, classes, dtype=dtypes.int64, device=positions.device)
+    is_target = scatter.scatter_add(none, 1, positions, wanted)
     pairs = shape.unsqueeze(wanted > 0, 2) & shape.unsqueeze(is_target == 0, 1)
-    of_targets = index.gather(x, 1, places)
+    of_targets = index.gather(x, 1, positions)
     excess = relu(shape.unsqueeze(x, 1) - shape.unsqueeze(of_targets, 2) + 1)
     losses = sums.sum(elementwise.where(pairs, excess, 0.0), (1, 2)) / classes
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)
@@ -774,8 +775,8 @@ def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
     known = leaving(lengths, "ctc_loss() of targets in one dimension, whose lengths are not constant", whole=True)
     steps = np.arange(known.max(initial=0))
     within = steps < known[:, None]
-    places = np.where(within, np.cumsum(known)[:, None] - known[:, None] + steps, 0)
-    return elementwise.where(fixed_like(within, targets), targets[fixed_like(places, targets)], 0)
+    positions = np.where(within, np.cumsum(known)[:, None] - known[:, None] + steps, 0)
+    return elementwise.where(fixed_like(within, targets), targets[fixed_like(positions, targets)], 0)
 
 
 def _states(labels: Any, blank: int) -> tuple[Any, Any]:

@@ -196,7 +196,7 @@ def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: floa
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
-    """(nn.functional.adaptive_max_pool1d, the places of the maxima)."""
+    """(nn.functional.adaptive_max_pool1d, the positions of the maxima)."""
     return pool.adaptive_max_pool1d(input, output_size, return_indices=True)  # type: ignore[no-any-return]
 
 

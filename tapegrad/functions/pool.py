@@ -23,7 +23,7 @@ from ..kernels.resample import adaptive_windows
 from ..kernels.shape import shape_of
 from ..programs.tracing import examined
 from ..table.define import named
-from ..table.pool import _best, _folded, _maximum, _places, _unfolded
+from ..table.pool import _best, _folded, _maximum, _positions, _unfolded
 from . import casting, create, index, lookup
 from .arguments import dim_within, with_grad_fn_name
 from .conv import integers, tensors
@@ -153,8 +153,8 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
         y = set_grad_fn_name(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
         if not return_indices:
             return in_format_of(y, MAX_POOL_NODES[dims], x)
-        places = _places(x.detach(), y.detach(), sizes, *windows)
-        return in_format_of(y, MAX_POOL_NODES[dims], x), in_format_of(places, "", x)
+        positions = _positions(x.detach(), y.detach(), sizes, *windows)
+        return in_format_of(y, MAX_POOL_NODES[dims], x), in_format_of(positions, "", x)
 
     return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
 
@@ -162,7 +162,7 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
         stride: steps between windows; the kernel size by default.
         padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
         ceil_mode: keep a last window that reaches over the end.
-        return_indices: also give the maxima's places in the flat image, as int64.
+        return_indices: also give the maxima's positions in the flat image, as int64.
 
     The gradient goes to the maximum, the first one of equal ones.
 
@@ -364,8 +364,8 @@ def _of_windows(x: Any, indices: Sequence[Any]) -> tuple[Any, Any]:
     """
     won = _best(x, lookup.with_arrays(indices))
     lead = shape_of(x)[: -len(indices)]
-    line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
-    maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
+    line, positions = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
+    maxima = TABLE["reshape"].call(index.gather(line, len(lead), positions), won._d.shape)
     return maxima, won
 
 
@@ -384,16 +384,16 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         sizes = _target(name, x, output_size, dims, False)
         windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
         before = next_slot()
-        y, places = _of_windows(x, windows)
+        y, positions = _of_windows(x, windows)
         node = "SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0"
         y = set_grad_fn_name(node, y, None if dims == 1 else before, linked=True)
         if dims == 2:
-            y, places = in_format_of(y, node, x), in_format_of(places, "", x)
-        return (y, places) if return_indices else y
+            y, positions = in_format_of(y, node, x), in_format_of(positions, "", x)
+        return (y, positions) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
-    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image.
+    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's positions in the flat image.
     """)  # fmt: skip
 
 
@@ -458,15 +458,15 @@ def _fractional(dims: int) -> Callable[..., Any]:
             # samples stand in order of (width, height), but (time, height, width)
             starts = _fractional_starts(samples[..., 1 - k if dims == 2 else k], n, m, size)
             windows.append(starts[..., None] + fixed_like(np.arange(size), x))
-        y, places = _of_windows(x, windows)
+        y, positions = _of_windows(x, windows)
         set_grad_fn_name(f"FractionalMaxPool{dims}DBackward0", y, linked=True)
-        return (y, places) if return_indices else y
+        return (y, positions) if return_indices else y
 
-    return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random places, {dims}-D.
+    return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random positions, {dims}-D.
 
     Args:
         output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's places in the flat image.
+        return_indices: also give the maxima's positions in the flat image.
         _random_samples: (N, C, {dims}) numbers in [0, 1) that choose the windows; drawn if None.
     """)  # fmt: skip
 
@@ -529,20 +529,20 @@ def _unpooling(dims: int) -> Callable[..., Any]:
     def max_unpool(
         input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Any:
-        x, places = tensors(name, input=input, indices=indices)
+        x, positions = tensors(name, input=input, indices=indices)
         shape = shape_of(x)
-        if places._d.dtype != np.int64:
-            raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(places._d.dtype)}")
+        if positions._d.dtype != np.int64:
+            raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(positions._d.dtype)}")
         if len(shape) not in (dims + 1, dims + 2):
             extra = 1 if dims == 1 else 0
             raise RuntimeError(
                 f"Input to {internal} should be a {dims + 1 + extra}d or {dims + 2 + extra}d Tensor, but got a tensor "
                 f"with {len(shape) + extra} dimensions."
             )
-        if shape_of(places) != shape:
+        if shape_of(positions) != shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
-                f"with shape: {list(shape_of(places))}"
+                f"with shape: {list(shape_of(positions))}"
             )
         if 0 in shape[-dims - 1 :]:
             raise RuntimeError(
@@ -553,7 +553,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         pads = _expanded(name, "padding", padding, dims)
         sizes = _unpooled_sizes(x, kernel, _stride(name, stride, kernel), pads, output_size)
         size = math.prod(sizes)
-        values = examined(places)
+        values = examined(positions)
         wrong = values[(values < 0) | (values >= size)]
         if wrong.size:
             volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))
@@ -561,7 +561,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         before = next_slot()
         lead = math.prod(shape[:-dims])
         line = TABLE["reshape"].call(x, (x._d.size,))
-        rows = TABLE["reshape"].call(places, (lead, math.prod(shape[-dims:])))
+        rows = TABLE["reshape"].call(positions, (lead, math.prod(shape[-dims:])))
         flat = TABLE["reshape"].call(rows + fixed_like(np.arange(lead)[:, None] * size, x), (x._d.size,))
         if lookup.is_batched(flat):
             put = lookup.write(create.zeros(lead * size, dtype=x.dtype, device=x.device), line, (flat,), "put")
@@ -575,7 +575,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.
 
     Args:
-        indices: places in the flat image, from max_pool{dims}d; of several values for one place the last stays.
+        indices: positions in the flat image, from max_pool{dims}d; of several values for one position the last stays.
         output_size: sizes of the image, where the pooling's stride leaves them open.
 
     Raises:

@@ -110,9 +110,9 @@ def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) 
             if n + b + a <= 0 and (b or a):
                 raise RuntimeError("Negative padding value is resulting in an empty dimension")
         elif mode == "reflect" and (b >= n or a >= n) and (b or a):
-            place = 4 + 2 * (len(shape) - 1 - axis)
+            number = 4 + 2 * (len(shape) - 1 - axis)
             raise RuntimeError(
-                f"Argument #{place}: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"Argument #{number}: Padding size should be less than the corresponding input dimension, but got: padding "
                 f"({b}, {a}) at dimension {axis} of input {list(shape)}"
             )
         if n + b + a <= 0 and (b or a):
@@ -296,42 +296,42 @@ def _upsample_bilinear2d_aa(
 # ------------------------------------------------------------------------------------------------- sampling at a grid
 
 
-def _unnormalized(place: Any, n: int, align_corners: bool) -> Any:
-    """Places in [-1, 1] as places in [0, n - 1], or in [-0.5, n - 0.5] where corners of elements are meant."""
-    return (place + 1.0) * (0.5 * (n - 1)) if align_corners else ((place + 1.0) * float(n) - 1.0) * 0.5
+def _unnormalized(position: Any, n: int, align_corners: bool) -> Any:
+    """Positions in [-1, 1] as positions in [0, n - 1], or in [-0.5, n - 0.5] where corners of elements are meant."""
+    return (position + 1.0) * (0.5 * (n - 1)) if align_corners else ((position + 1.0) * float(n) - 1.0) * 0.5
 
 
-def _limited(place: Any, n: int) -> Any:
-    """Places moved to the nearest in [0, n - 1]; no gradient at the limits and beyond."""
-    outside = TABLE["logical_or"].call(place <= 0.0, place >= float(n - 1))
-    return TABLE["where"].call(outside, TABLE["clamp"].call(place.detach(), 0.0, float(n - 1)), place)
+def _limited(position: Any, n: int) -> Any:
+    """Positions moved to the nearest in [0, n - 1]; no gradient at the limits and beyond."""
+    outside = TABLE["logical_or"].call(position <= 0.0, position >= float(n - 1))
+    return TABLE["where"].call(outside, TABLE["clamp"].call(position.detach(), 0.0, float(n - 1)), position)
 
 
-def _reflected(place: Any, n: int, align_corners: bool) -> Any:
-    """Places mirrored at the first and last element's centre, or outer edge."""
+def _reflected(position: Any, n: int, align_corners: bool) -> Any:
+    """Positions mirrored at the first and last element's centre, or outer edge."""
     low, span = (0.0, n - 1) if align_corners else (-0.5, n)
     if not span:
-        return place * 0.0
-    away = TABLE["abs"].call(place - low)
+        return position * 0.0
+    away = TABLE["abs"].call(position - low)
     turns = TABLE["floor"].call(away.detach() * (1.0 / span))
     rest = away - turns * float(span)
     odd = TABLE["remainder"].call(turns, 2.0) == 1.0
     return TABLE["where"].call(odd, float(span) - rest, rest) + low
 
 
-def _moved_inside(place: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
+def _moved_inside(position: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
     if padding_mode == "zeros":
-        return place
-    return _limited(_reflected(place, n, align_corners) if padding_mode == "reflection" else place, n)
+        return position
+    return _limited(_reflected(position, n, align_corners) if padding_mode == "reflection" else position, n)
 
 
-def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[int], zeros: bool) -> Any:
+def _element(rows: Any, batch: Array, positions: Sequence[Array], sizes: Sequence[int], zeros: bool) -> Any:
     """The channels (P, C) of P elements, from rows (N * elements, C); 0 outside where `zeros`."""
     inside: Any = True
-    index: Any = fixed_like(batch, rows) if isinstance(places[0], Box) else batch
-    for place, n in zip(places, sizes, strict=True):
-        inside = inside & (place >= 0) & (place < n)
-        index = index * n + place.clip(0, n - 1)
+    index: Any = fixed_like(batch, rows) if isinstance(positions[0], Box) else batch
+    for position, n in zip(positions, sizes, strict=True):
+        inside = inside & (position >= 0) & (position < n)
+        index = index * n + position.clip(0, n - 1)
     if isinstance(index, Box):
         varies = lookup.is_batched(index)
         values = lookup.read(rows, (index,)) if varies else TABLE["index"].call(rows, lookup.with_arrays((index,)))
@@ -342,16 +342,16 @@ def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[i
 
 
 @quiet
-def _whole(place: Any) -> Any:
-    """Rounded places as integers; nan and huge ones count as far outside."""
-    near = np.where(np.abs(place) < 2**30, place, -(2.0**30))
+def _whole(position: Any) -> Any:
+    """Rounded positions as integers; nan and huge ones count as far outside."""
+    near = np.where(np.abs(position) < 2**30, position, -(2.0**30))
     return to_dtype(near, np.dtype(np.int64)) if isinstance(near, Box) else near.astype(np.intp)
 
 
-def _values(place: Any) -> Any:
+def _values(position: Any) -> Any:
     """The array of a tensor; where its values are not known, inside a vmap or a trace, the tensor without history."""
-    known = None if lookup.is_batched(place) else unless_traced(place)
-    return place.detach() if known is None else known
+    known = None if lookup.is_batched(position) else unless_traced(position)
+    return position.detach() if known is None else known
 
 
 def _constant(a: Any) -> Any:
@@ -359,19 +359,19 @@ def _constant(a: Any) -> Any:
 
 
 def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
-    """x (N, C, *sizes) at the places of a grid (N, *out, dims), whose last dimension counts from x's last one."""
+    """x (N, C, *sizes) at the positions of a grid (N, *out, dims), whose last dimension counts from x's last one."""
     n, c, *sizes = shape_of(x)
     out, dims = shape_of(grid)[1:-1], len(sizes)
     zeros = padding_mode == "zeros"
     flat = TABLE["reshape"].call(grid, (n * math.prod(out), dims))
     given = [TABLE["index"].call(flat, (Ellipsis, dims - 1 - d)) for d in range(dims)]
-    places = [_unnormalized(p, n, align_corners) for p, n in zip(given, sizes, strict=True)]
+    positions = [_unnormalized(p, n, align_corners) for p, n in zip(given, sizes, strict=True)]
     if mode != "bicubic":
-        places = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(places, sizes, strict=True)]
+        positions = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(positions, sizes, strict=True)]
     rows = TABLE["reshape"].call(TABLE["permute"].call(x, (0, *range(2, dims + 2), 1)), (n * math.prod(sizes), c))
     batch = np.repeat(np.arange(n), math.prod(out))
     total: Any = None
-    for at, weight in _neighbours(places, mode):
+    for at, weight in _neighbours(positions, mode):
         if mode == "bicubic" and not zeros:
             centres = [to_dtype(_constant(p), x._d.dtype) for p in at]
             inside = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(centres, sizes, strict=True)]
@@ -383,14 +383,14 @@ def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: boo
     return TABLE["contiguous"].call(image)
 
 
-def _neighbours(places: Sequence[Any], mode: str) -> Any:
-    """The elements around each place, as integers one array a dimension, and their weights."""
+def _neighbours(positions: Sequence[Any], mode: str) -> Any:
+    """The elements around each position, as integers one array a dimension, and their weights."""
     if mode == "nearest":
         # A weight of 1 whose derivative is 0: the grid's gradient is 0, not absent.
-        yield [_whole(np.rint(_values(p))) for p in places], TABLE["where"].call(fixed(np.False_), places[0], 1.0)
+        yield [_whole(np.rint(_values(p))) for p in positions], TABLE["where"].call(fixed(np.False_), positions[0], 1.0)
         return
-    below = [np.floor(_values(p)) for p in places]
-    bases, past = [_whole(b) for b in below], [p - _constant(b) for p, b in zip(places, below, strict=True)]
+    below = [np.floor(_values(p)) for p in positions]
+    bases, past = [_whole(b) for b in below], [p - _constant(b) for p, b in zip(positions, below, strict=True)]
     weights = [cubic_weights(t) if mode == "bicubic" else [1.0 - t, t] for t in past]
     first = -1 if mode == "bicubic" else 0
     for choice in np.ndindex(*[len(w) for w in weights]):
@@ -404,11 +404,11 @@ GRID_MODES, GRID_PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "borde
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
-    """The image at the places of a grid.
+    """The image at the positions of a grid.
 
     Args:
         input: (N, C, H, W) or (N, C, D, H, W).
-        grid: (N, *out, 2 or 3), places (x, y) or (x, y, z) where -1 and 1 are the image's ends.
+        grid: (N, *out, 2 or 3), positions (x, y) or (x, y, z) where -1 and 1 are the image's ends.
         mode: "bilinear", "nearest" or (2-D only) "bicubic".
         padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
         align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer edges.
@@ -559,10 +559,10 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     (x,) = tensors("pixel_unshuffle", input=input)
     r = downscale_factor
     *batch, c, h, w = _check_factor("pixel_unshuffle", "downscale_factor", x, r)
-    for side, place, n in (("height", -2, h), ("width", -1, w)):
+    for side, position, n in (("height", -2, h), ("width", -1, w)):
         if n % r:
             raise RuntimeError(
-                f"pixel_unshuffle expects {side} to be divisible by downscale_factor, but input.size({place})={n} is not "
+                f"pixel_unshuffle expects {side} to be divisible by downscale_factor, but input.size({position})={n} is not "
                 f"divisible by {r}"
             )
     k = len(batch)

@@ -1,4 +1,4 @@
-"""Scattering: values written, added or reduced into a tensor at given places.
+"""Scattering: values written, added or reduced into a tensor at given positions.
 
 The public functions of the records in `table.scatter`.
 """
@@ -24,29 +24,29 @@ from .operands import beside, half_in_float32, tensor
 # ----------------------------------------------------------------------------------------------------------- reductions
 
 
-def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
-    """The flat x with the product of what goes to each place: by pairs, so that zeros need no care at any order.
+def _products(x: Any, v: Any, positions: Any, include_self: bool) -> Any:
+    """The flat x with the product of what goes to each position: by pairs, so that zeros need no care at any order.
 
     Of the values, in the order of their places, running products double their reach in each round.
     """
-    order = TABLE["argsort"].call(places, 0, False, True)
-    places, v = shown("index", places, (order,)), shown("index", v, (order,))
-    n, reach = len(places), 1
-    known = None if lookup.is_batched(places) else unless_traced(places)
+    order = TABLE["argsort"].call(positions, 0, False, True)
+    positions, v = shown("index", positions, (order,)), shown("index", v, (order,))
+    n, reach = len(positions), 1
+    known = None if lookup.is_batched(positions) else unless_traced(positions)
     longest = n if known is None else np.bincount(known).max(initial=0)
     while reach < longest:
-        same = TABLE["eq"].call(places[reach:], places[:-reach])
+        same = TABLE["eq"].call(positions[reach:], positions[:-reach])
         v = TABLE["cat"].call([v[:reach], TABLE["where"].call(same, v[reach:] * v[:-reach], v[reach:])], 0)
         reach *= 2
-    last = TABLE["cat"].call([TABLE["ne"].call(places[1:], places[:-1]), fixed_like(np.ones(min(n, 1), bool), x)], 0)
+    last = TABLE["cat"].call([TABLE["ne"].call(positions[1:], positions[:-1]), fixed_like(np.ones(min(n, 1), bool), x)], 0)
     nothing = zeros_like(x)
-    product = written(nothing, Write("index_add", (places,), TABLE["where"].call(last, v, nothing[:1])))
-    touched = written(fixed_like(np.zeros(x._d.shape, bool), x), Write("index_put", (places,), fixed(np.ones((), bool))))
+    product = written(nothing, Write("index_add", (positions,), TABLE["where"].call(last, v, nothing[:1])))
+    touched = written(fixed_like(np.zeros(x._d.shape, bool), x), Write("index_put", (positions,), fixed(np.ones((), bool))))
     return TABLE["where"].call(touched, x * product if include_self else product, x)
 
 
 def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
-    """x, of at least one dimension, with v reduced into it at the places of an advanced index."""
+    """x, of at least one dimension, with v reduced into it at the positions of an advanced index."""
     shape, dtype, extreme = x._d.shape, x._d.dtype, how in ("amax", "amin")
     if extreme and dtype.kind == "c":
         raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", dtype)
@@ -64,12 +64,12 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     if varies and extreme:
         return lookup.write(x, v, key, how)
     every = fixed_like(np.arange(x._d.size).reshape(shape), x)
-    places = beside(tensor(key.at), x) if isinstance(key, FlatIndex) else shown("index", every, key)
-    x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
+    positions = beside(tensor(key.at), x) if isinstance(key, FlatIndex) else shown("index", every, key)
+    x, v, positions = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, positions))
     if how == "prod":
-        result = set_grad_fn_name("ScatterReduceBackward0", _products(x, v, places, include_self), linked=True)
+        result = set_grad_fn_name("ScatterReduceBackward0", _products(x, v, positions, include_self), linked=True)
     else:
-        key = lookup.with_arrays((places,))
+        key = lookup.with_arrays((positions,))
         if not include_self:
             x = TABLE["index_put"].call(x, fixed(np.full((), _lowest(dtype, how), dtype)), key)
         result = TABLE[f"scatter_{how}"].call(x, v, key)
@@ -134,7 +134,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
 
-    Of several values for one place the last stays.
+    Of several values for one position the last stays.
     """
     x = tensor(input)
     if reduce is None:

@@ -271,8 +271,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     if not rank:
         return _view(x, "alias")
     order: list[int] = [d for d in range(rank) if d not in src]
-    for place, d in sorted(zip(dst, src, strict=True)):
-        order.insert(place, d)
+    for position, d in sorted(zip(dst, src, strict=True)):
+        order.insert(position, d)
     return _view(x, "permute", tuple(order))
 
 
@@ -412,12 +412,12 @@ def select(input: Any, dim: int, index: int) -> Any:
     return _view(x, "index", _selected(x, dim, index))
 
 
-def flip(input: Any, *places: Any, dims: Any = None) -> Any:
+def flip(input: Any, *positions: Any, dims: Any = None) -> Any:
     """Elements in reverse order along the given dimensions (a copy)."""
     x = tensor(input)
-    if not places and dims is None:
+    if not positions and dims is None:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
-    return _flip(x, dims_of(given("flip", "dims", places, dims), len(x._d.shape)))
+    return _flip(x, dims_of(given("flip", "dims", positions, dims), len(x._d.shape)))
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
@@ -568,8 +568,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             "the view of it."
         )
     line = restrided(root.view(own.dtype), (count,), (own.itemsize,))
-    places = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
-    return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
+    positions = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
+    return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (positions,)), full, steps, offset, (0,))
 
 
 def _looked_at(x: Any) -> tuple[Any, int]:
@@ -580,8 +580,8 @@ def _looked_at(x: Any) -> tuple[Any, int]:
         x, op, params, _ = x._st.base
         chain = ((op.name, params), *chain)
     shape = shape_of(x)
-    places = _follow(np.arange(prod(shape)).reshape(shape), chain)
-    return x, int(places.reshape(-1)[0]) if places.size else 0
+    positions = _follow(np.arange(prod(shape)).reshape(shape), chain)
+    return x, int(positions.reshape(-1)[0]) if positions.size else 0
 
 
 def offset_in(part: Any, block: Any, unit: int) -> tuple[int, int]:

@@ -47,8 +47,8 @@ def _padded(x: Any, pad: int, mode: str) -> Any:
         raise errors.circular_padding()
     if not n:
         raise RuntimeError(f"stft(): cannot pad an empty signal in mode {mode}")
-    places = fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))  # type: ignore[call-overload]
-    return set_grad_fn_name(NODES[mode], TABLE["index"].call(x, (..., places._d)), linked=mode != "circular")
+    positions = fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))  # type: ignore[call-overload]
+    return set_grad_fn_name(NODES[mode], TABLE["index"].call(x, (..., positions._d)), linked=mode != "circular")
 
 
 def _full_window(name: str, window: Any, win_length: int, n_fft: int, dtype: Any) -> Any:

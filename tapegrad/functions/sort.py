@@ -137,7 +137,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 @with_out
 @numpy_names
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
+    """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
     x, d = _along_some("mode", input, dim)
     return _back("mode", _mode(x, d, keepdim), input)
 
@@ -157,7 +157,7 @@ ROUNDED = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 @numpy_names
 @casting.in_float32
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
-    """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones.
+    """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones.
 
     Args:
         q: a number or a 1-D tensor of numbers in [0, 1]; a tensor's quantiles come in a first dimension.
@@ -232,12 +232,12 @@ def _at_ranks(name: str, ordered: Any, dim: int, q: Any, interpolation: str) -> 
     ranks = q * last
     below, above = TABLE["floor"].call(ranks), TABLE["ceil"].call(ranks)
 
-    def taken(places: Any) -> Any:
+    def taken(positions: Any) -> Any:
         if name == "quantile":
-            places = TABLE["where"].call(TABLE["any"].call(nan, (dim,), True), float(last), places)
+            positions = TABLE["where"].call(TABLE["any"].call(nan, (dim,), True), float(last), positions)
         full = [q._d.size if d == dim else n for d, n in enumerate(shape)]
         return TABLE["take_along"].call(
-            ordered, TABLE["cast"].call(TABLE["expand"].call(places, tuple(full)), np.dtype(np.int64)), dim
+            ordered, TABLE["cast"].call(TABLE["expand"].call(positions, tuple(full)), np.dtype(np.int64)), dim
         )
 
     if interpolation in ROUNDED:

@@ -264,7 +264,7 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 @numpy_names
 @half_in_float32
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
+    """Integral along `dim` by the trapezoid rule, of samples at the positions x or at the distance dx (1)."""
     panels, d = _panels("trapezoid", y, x, dx, dim)
     return sum(panels, d) / 2
 
@@ -340,7 +340,7 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
     """Derivatives along each of the dimensions by differences of neighbours, of second order within.
 
     Args:
-        spacing: distance of the samples (1); or one for each dimension; or for each the places of the samples, as a tensor.
+        spacing: distance of the samples (1); or one for each dimension; or for each the samples' positions, as a tensor.
         dim: dimensions to differentiate along (all).
         edge_order: order of the one-sided differences at both ends, 1 or 2.
     """
@@ -356,8 +356,8 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
 
 def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
     n = x._d.shape[d]
-    places = isinstance(step, Box | np.ndarray) and (step._d if isinstance(step, Box) else step).ndim == 1
-    if places:
+    positions = isinstance(step, Box | np.ndarray) and (step._d if isinstance(step, Box) else step).ndim == 1
+    if positions:
         step = tensor(step)
         if step._d.size != n:
             raise RuntimeError(
@@ -371,10 +371,10 @@ def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
     def at(start: int | None, stop: int | None) -> Any:
         return part_along(x, d, start, stop)
 
-    def distance(place: int) -> Any:
-        return part_along(step, d, place, place + 1 or None) if places else step
+    def distance(position: int) -> Any:
+        return part_along(step, d, position, position + 1 or None) if positions else step
 
-    before, after = (distance(0), distance(0)) if not places else _neighbours(step, d)
+    before, after = (distance(0), distance(0)) if not positions else _neighbours(step, d)
     first, last = distance(0), distance(-1)
     slopes = (at(1, None) - at(None, -1)) / step  # between neighbours
     left, right = _neighbours(slopes, d)

@@ -5,9 +5,9 @@ With x (N, C, *X), w (O, C / groups, *K) and y (N, O, *Y) all three functions ar
     sum of y[n, o, s] w[o, c, k] x[n, c, s * stride + k * dilation - padding]      (0 where x has no such element)
 
 by one of its arguments. In each group w is a matrix (O, K), K counting the taps and channels, and x is laid out as
-matrices (K, S), S counting the places of y, one matrix for each row of y. The matrices of a stack of rows overlap in
+matrices (K, S), S counting the positions of y, one matrix for each row of y. The matrices of a stack of rows overlap in
 memory: only the taps of the other dimensions are copied, and runs of whole lines at that. Where lines are short, x is laid
-out image by image instead, and y is a sum of products, one for each tap of the rows, that span all places of an image.
+out image by image instead, and y is a sum of products, one for each tap of the rows, that span all positions of an image.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = Any
 Sizes = tuple[int, ...]
 
 FEW_PLACES = 16  # products narrower than this cost more than copies that make them wider
-SHORT_LINE = 32  # places; products of one line each run at half the speed of wide ones
+SHORT_LINE = 32  # positions; products of one line each run at half the speed of wide ones
 FEW_TAPS = 16  # taps and channels of a line; products over fewer cost more than they save
 MANY_TAPS = 128  # over so many, products of lines twice as long gain, too
 IMAGE_BYTES = 1 << 18  # of images that are laid out at a time
@@ -34,7 +34,7 @@ PRODUCTS = 1 << 17  # elements of the products that are summed at a time
 
 
 def window(n: int, m: int, stride: int, offset: int) -> tuple[slice, slice]:
-    """The j of 0..m-1 for which j * stride + offset lies in 0..n-1, and these places."""
+    """The j of 0..m-1 for which j * stride + offset lies in 0..n-1, and these positions."""
     first = max(0, -(offset // stride))
     last = max(first, min(m, (n - 1 - offset) // stride + 1))
     start = first * stride + offset
@@ -56,7 +56,7 @@ class Layout:
         self.n, self.groups, self.channels, self.filters = n, groups, c // groups, w[0] // groups
         self.plain = set(w[2:]) == set(stride) == {1} and not any(padding) and y == tuple(sizes)
         dims = list(zip(sizes, w[2:], y, stride, padding, dilation, strict=True))
-        # what the windows reach: (size, places in x, the same places counted from the first)
+        # what the windows reach: (size, positions in x, the same positions counted from the first)
         self.reach = tuple([(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims])
         ends = [window(size, r, 1, -p) for size, r, p in zip(sizes, self.reach, padding, strict=True)]
         self.own, self.given = ((..., *part) for part in zip(*ends, strict=True))
@@ -68,11 +68,11 @@ class Layout:
         self.row, *self.rest = dims if rows else [(1, 1, 1, 1, 0, 1), *dims]
         self.stack = (self.row[2] - 1) * self.row[3] + self.row[1]  # rows of x that the stack of matrices overlaps in
         self.taps = (self.row[1], *[d[1] for d in self.rest])
-        self.places = (n, *[d[2] for d in self.rest])
+        self.positions = (n, *[d[2] for d in self.rest])
         self.order = (1, 3, 2, 0, *range(4, 4 + len(self.rest)))  # from (n, group, channel, row, ..)
         if self.by_image:
             self.lines = -(-self.stack // self.row[3])
-            self.image = (groups, *self.taps[1:], self.channels, self.row[3], self.lines, *self.places[1:])
+            self.image = (groups, *self.taps[1:], self.channels, self.row[3], self.lines, *self.positions[1:])
             self.copies = self.copies_of_rows()
 
     def split(self, a: Array, channels: int, i: int) -> Array:
@@ -101,7 +101,7 @@ class Layout:
         return np.ascontiguousarray(m.transpose(0, 3, 2, 1)).reshape(self.w)
 
     def columns(self, x: Array) -> Array:
-        """x as (group, row, tap and channel, place)."""
+        """x as (group, row, tap and channel, position)."""
         if self.plain:
             return x.reshape(self.n, self.groups, self.channels, prod(x.shape[2:])).swapaxes(0, 1)
         framed = x[self.given]
@@ -115,30 +115,30 @@ class Layout:
         unfolded = np.ascontiguousarray(
             _strided(
                 framed,
-                (self.groups, self.stack, *self.taps[1:], self.channels, *self.places),
+                (self.groups, self.stack, *self.taps[1:], self.channels, *self.positions),
                 (self.channels * channel, row, *taps, channel, batch, *steps),
             )
         )
-        places, item = prod(self.places), x.itemsize
+        positions, item = prod(self.positions), x.itemsize
         group, line = unfolded.strides[:2]
         return _strided(
             unfolded,
-            (self.groups, self.row[2], prod(self.taps) * self.channels, places),
-            (group, line * self.row[3], places * item, item),
+            (self.groups, self.row[2], prod(self.taps) * self.channels, positions),
+            (group, line * self.row[3], positions * item, item),
         )
 
     def images(self, x: Array, into: Array) -> Array:
-        """Some images of x as (image, group, tap and channel, place), in an array that is 0 where x is padded."""
+        """Some images of x as (image, group, tap and channel, position), in an array that is 0 where x is padded."""
         x = x.reshape(len(x), self.groups, self.channels, *x.shape[2:])
         for to, source in self.copies:
             into[to] = x[source]
         return into.reshape(len(x), self.groups, prod(self.taps[1:]) * self.channels, -1)
 
     def packed(self, y: Array) -> Array:
-        """y as (group, row, filter, place)."""
+        """y as (group, row, filter, position)."""
         if self.plain:
             return y.reshape(self.n, self.groups, self.filters, prod(y.shape[2:])).swapaxes(0, 1)
-        return self.split(y, self.filters, 2).reshape(self.groups, self.row[2], self.filters, prod(self.places))
+        return self.split(y, self.filters, 2).reshape(self.groups, self.row[2], self.filters, prod(self.positions))
 
 
 layout = lru_cache(maxsize=1024)(Layout)
@@ -152,7 +152,7 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
         _by_image(a, x, w, out)
         return out
     columns, matrix = a.columns(x), a.matrix(w)
-    each = prod(a.places[1:])
+    each = prod(a.positions[1:])
     if a.plain:
         np.matmul(matrix, columns, out=a.packed(out))
     elif each < FEW_PLACES:
@@ -168,7 +168,7 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
 def _by_image(a: Layout, x: Array, w: Array, out: Array) -> None:
     """Images that fit the cache at a time: a product for each tap of the rows, added up."""
     _, taps, rows, apart, *_ = a.row
-    line = prod(a.places[1:])
+    line = prod(a.positions[1:])
     matrices = a.matrix(w).reshape(a.groups, a.filters, taps, prod(a.taps[1:]) * a.channels)
     results = out.reshape(a.n, a.groups, a.filters, rows * line)
     step = max(1, IMAGE_BYTES // (prod(a.image) * x.itemsize))
@@ -195,8 +195,8 @@ def conv_input(y: Array, w: Array, x: Sizes, stride: Sizes, padding: Sizes, dila
         before = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True)])
         return conv(y, w, x, stride, before, dilation, groups)
     out = np.zeros((len(y), groups * channels, *x), y.dtype)
-    for taps, places, sizes, before, steps in phases(x, tuple(kernel), stride, padding, dilation):
-        out[(..., *places)] = conv_input(y, w[(..., *taps)], sizes, (1,) * len(x), before, steps, groups)
+    for taps, positions, sizes, before, steps in phases(x, tuple(kernel), stride, padding, dilation):
+        out[(..., *positions)] = conv_input(y, w[(..., *taps)], sizes, (1,) * len(x), before, steps, groups)
     return out
 
 
@@ -224,9 +224,9 @@ def conv_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes
     w = (y.shape[1], x.shape[1] // groups, *kernel)
     a = layout(x.shape, w, y.shape[2:], stride, padding, dilation, groups)
     columns, packed = a.columns(x), a.packed(y).swapaxes(2, 3)
-    group, rows, count, places = columns.shape
-    if a.channels >= MANY_CHANNELS and count * places * a.filters < THREADED:  # tap by tap
-        columns = columns.reshape(group, rows, count // a.channels, a.channels, places)
+    group, rows, count, positions = columns.shape
+    if a.channels >= MANY_CHANNELS and count * positions * a.filters < THREADED:  # tap by tap
+        columns = columns.reshape(group, rows, count // a.channels, a.channels, positions)
         packed = packed[:, :, None]
     total = np.zeros((group, *columns.shape[2:-1], a.filters), x.dtype)
     step = max(1, PRODUCTS // max(1, total.size))

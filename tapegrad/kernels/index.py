@@ -48,8 +48,8 @@ def _at(out: Any, index: Any) -> tuple[Any, Any]:
 
 
 def _put_into(out: Any, v: Any, index: Any) -> None:
-    view, places = _at(out, index)
-    view[places] = v
+    view, positions = _at(out, index)
+    view[positions] = v
 
 
 def add_into(out: Any, v: Any, index: Any) -> None:
@@ -63,8 +63,8 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         _add_rows(out, index[0], v)
     elif type(index) is FlatIndex or (np.size(v) < FEW and out.dtype not in HALF):
         np.add.at(out, _at(out, index)[1], v)
-    elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
-        _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
+    elif out.flags.c_contiguous and (positions := _positions(out.shape, index, np.size(v))) is not None:
+        _add_flat(out.reshape(-1), positions.reshape(-1), np.broadcast_to(v, positions.shape).reshape(-1))
     else:
         np.add.at(out, index, v)
 
@@ -78,8 +78,8 @@ def _repeated(v: Any, shape: tuple[int, ...]) -> Any:
     return v if v.shape == shape else np.broadcast_to(v, shape)
 
 
-def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
-    """Places of the indexed elements in the flat array; None where finding them costs more than it saves."""
+def _positions(shape: tuple[int, ...], index: Index, count: int) -> Any:
+    """Positions of the indexed elements in the flat array; None where finding them costs more than it saves."""
     if SPARSE * count < math.prod(shape):
         return None
     return np.arange(math.prod(shape)).reshape(shape)[index]
@@ -99,17 +99,17 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
     elif rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
         np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
     elif SPARSE * len(i) < len(out):  # the other rows are not touched
-        some, place = np.unique(i, return_inverse=True)
-        out[some] += accumulate.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
+        some, position = np.unique(i, return_inverse=True)
+        out[some] += accumulate.add_at_rows(len(some), position, rows).reshape(-1, *out.shape[1:])
     else:
         out += accumulate.add_at_rows(len(out), i, rows).reshape(out.shape)
 
 
-def _add_flat(line: Any, places: Any, v: Any) -> None:
+def _add_flat(line: Any, positions: Any, v: Any) -> None:
     if line.dtype in HALF:
-        line += accumulate.add_at_flat(len(line), places, v.astype(line.dtype, copy=False))
+        line += accumulate.add_at_flat(len(line), positions, v.astype(line.dtype, copy=False))
     else:
-        np.add.at(line, places, v.astype(line.dtype, copy=False))
+        np.add.at(line, positions, v.astype(line.dtype, copy=False))
 
 
 def _index_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
@@ -134,13 +134,13 @@ def _written(into: Any) -> Any:
 
 
 def _written_part(g: Any, index: Any) -> Any:
-    """g[index] with 0 for elements that a later one of the same place overwrites when x[index] is assigned."""
-    view, places = _at(g if type(index) is not FlatIndex else g.reshape(-1), index)
-    place = np.empty(view.shape, np.intp)
-    part = view[places]
+    """g[index] with 0 for elements that a later one of the same position overwrites when x[index] is assigned."""
+    view, positions = _at(g if type(index) is not FlatIndex else g.reshape(-1), index)
+    position = np.empty(view.shape, np.intp)
+    part = view[positions]
     number = np.arange(part.size).reshape(part.shape)
-    place[places] = number
-    kept = place[places] == number
+    position[positions] = number
+    kept = position[positions] == number
     return part if kept.all() else np.where(kept, part, np.zeros((), g.dtype))
 
 
@@ -154,8 +154,8 @@ def _search(rows: Any, values: Any, side: Literal["left", "right"]) -> Any:
     if rows.ndim == 1:
         return np.asarray(np.searchsorted(rows, values, side), np.int64)
     found = np.empty(values.shape, np.int64)
-    for place in np.ndindex(rows.shape[:-1]):
-        found[place] = np.searchsorted(rows[place], values[place], side)
+    for position in np.ndindex(rows.shape[:-1]):
+        found[position] = np.searchsorted(rows[position], values[position], side)
     return found
 
 

@@ -404,7 +404,7 @@ def cofactor(xp: Any, xs: Sequence[Any]) -> Any:
     """Cofactor matrix of xs[0] (the derivative of its determinant), differentiated in the directions xs[1:].
 
     With k directions the result M has <M, E> = D^(k+1) det(A)[E1, .., Ek, E]. For A = U S V^H that is a sum over the
-    permutations of k + 1 distinct places, each weighted by the product of all other singular values: no division, so that
+    permutations of k + 1 distinct positions, each weighted by the product of all other singular values: no division, so that
     it is exact at any rank.
     """
     a, *directions = xs
@@ -422,14 +422,14 @@ def _cofactor(xp: Any, a: Any, directions: Sequence[Any]) -> Any:
     turned = [mh(u) @ e @ mh(vh) for e in directions]
     k = len(turned)
     weights = xp.products_without(s, k + 1)
-    places = "abcdefghijklmnopqrstuvwxyz"[: k + 1]
+    positions = "abcdefghijklmnopqrstuvwxyz"[: k + 1]
     total = xp.zeros_like(a)
     for order in itertools.permutations(range(k + 1)):
         even = sum(p > q for p, q in itertools.combinations(order, 2)) % 2 == 0
-        terms = [f"...{places[i]}{places[order[i]]}" for i in range(k)]
+        terms = [f"...{positions[i]}{positions[order[i]]}" for i in range(k)]
         fixed = order[k] == k
-        output = places[k] if fixed else places[k] + places[order[k]]
-        part = xp.einsum(f"{','.join(['...' + places, *terms])}->...{output}", weights, *turned, optimize=k > 1)
+        output = positions[k] if fixed else positions[k] + positions[order[k]]
+        part = xp.einsum(f"{','.join(['...' + positions, *terms])}->...{output}", weights, *turned, optimize=k > 1)
         part = xp.where(np.eye(a.shape[-1], dtype=bool), part[..., None], 0) if fixed else part
         total = total + (part if even else -part)
     return phase * (u.conj() @ total @ vh.conj())
@@ -449,16 +449,16 @@ def _regular_cofactor(xp: Any, a: Any, directions: Sequence[Any]) -> tuple[Any, 
 
 
 def products_without(s: Any, k: int) -> Any:
-    """p[.., i1, .., ik]: the product of all elements of s but those at k distinct places; 0 where places coincide."""
+    """p[.., i1, .., ik]: the product of all elements of s but those at k distinct positions; 0 where positions coincide."""
     n = s.shape[-1]
     between = np.ones((*s.shape[:-1], n + 1, n + 1), s.dtype)  # [a, b]: the product of s[a:b]
     for a in range(n):
         between[..., a, a + 1 :] = np.multiply.accumulate(s[..., a:], axis=-1)
-    places = np.sort(np.indices((n,) * k), axis=0)
-    result = between[..., 0, places[0]]
-    for low, high in itertools.pairwise(places):
+    positions = np.sort(np.indices((n,) * k), axis=0)
+    result = between[..., 0, positions[0]]
+    for low, high in itertools.pairwise(positions):
         result = result * between[..., low + 1, high]
-    return np.where((np.diff(places, axis=0) > 0).all(0), result * between[..., places[-1] + 1, n], 0).astype(s.dtype)
+    return np.where((np.diff(positions, axis=0) > 0).all(0), result * between[..., positions[-1] + 1, n], 0).astype(s.dtype)
 
 
 # ------------------------------------------------------------------------------------------- quotients of the spectrum

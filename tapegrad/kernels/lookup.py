@@ -26,7 +26,7 @@ def _is_last(index: Any, rows: int) -> Any:
     return (last[flat] == number).reshape(*index.shape, 1)
 
 
-def _true_places(mask: Any, lead: int, count: int) -> Any:
-    """Places of the true elements, `count` in each of the flattened masks of so many leading dimensions."""
+def _true_positions(mask: Any, lead: int, count: int) -> Any:
+    """Positions of the true elements, `count` in each of the flattened masks of so many leading dimensions."""
     shape = mask.shape[:lead]
     return np.nonzero(mask.reshape(math.prod(shape), math.prod(mask.shape[lead:])))[1].reshape(*shape, count)

@@ -17,7 +17,7 @@ def _log_loss_forward(xp: Any, x: Any, y: Any) -> Any:
     return (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * xp.maximum(xp.log(x), -100)
 
 
-def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
+def _positions(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
     """Where the elements at the labels lie in the flattened array."""
     before, after = math.prod(sizes[:dim]), math.prod(sizes[dim + 1 :])
     rows = np.arange(before)[:, None] * sizes[dim] + label.reshape(before, after)
@@ -26,7 +26,7 @@ def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
 
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
     """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
-    loss, p = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
+    loss, p = x.reshape(-1).take(_positions(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
     if dim == 0 or x.size <= BLOCK:
         _to_probabilities(x, loss, p, dim)
     else:
@@ -45,43 +45,43 @@ def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
 
 
 def row_losses(x: Any, label: Any, divisor: float) -> tuple[Any, Any]:
-    """The sum over a divisor of what `_negative_log_probability` gives for few rows; with that, places of labels and p."""
-    places = label[:, 0] + starts(*x.shape)
+    """The sum over a divisor of what `_negative_log_probability` gives for few rows; with it, positions of labels and p."""
+    positions = label[:, 0] + starts(*x.shape)
     top = softmax.max_kept(x, 1)
     p = x - top
     np.exp(p, out=p)
     total = softmax.sum_kept(p, 1)
-    loss = top[:, 0] - x.reshape(-1).take(places)
+    loss = top[:, 0] - x.reshape(-1).take(positions)
     loss += softmax.log_of_sum(p, total, 1)[:, 0]
     p *= np.reciprocal(total, out=total)
-    return np.asarray(np.add.reduce(loss) / divisor, x.dtype), (places, p)
+    return np.asarray(np.add.reduce(loss) / divisor, x.dtype), (positions, p)
 
 
 def row_losses_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
     """The cotangent of x; as `_negative_log_probability_back`, but for rows of nan without cotangent."""
-    places, p = residual
+    positions, p = residual
     h = g * (1.0 / divisor)
     out = p * h
-    own = p.reshape(-1).take(places)
+    own = p.reshape(-1).take(positions)
     mine = own * h
     mine -= h
     if not largest(own) <= 0.5:  # Note [The largest share], in `reduce`
         near = own > 0.5
-        mine[near] = -h * softmax.sums_without(p, places[near])
-    out.reshape(-1)[places] = mine
+        mine[near] = -h * softmax.sums_without(p, positions[near])
+    out.reshape(-1)[positions] = mine
     return out
 
 
 def picked_loss(x: Any, label: Any, divisor: float) -> tuple[Any, Any]:
     """Minus the sum of the elements at the labels of few rows over a divisor, and what its derivative needs."""
-    places = label[:, 0] + starts(*x.shape)
-    return np.asarray(np.add.reduce(x.reshape(-1).take(places)) / -divisor, x.dtype), (places, x.shape)
+    positions = label[:, 0] + starts(*x.shape)
+    return np.asarray(np.add.reduce(x.reshape(-1).take(positions)) / -divisor, x.dtype), (positions, x.shape)
 
 
 def picked_loss_back(g: Any, residual: tuple[Any, Any], divisor: float) -> Any:
-    places, sizes = residual
+    positions, sizes = residual
     out = np.zeros(sizes, g.dtype)
-    out.reshape(-1)[places] = g * (-1.0 / divisor)
+    out.reshape(-1)[positions] = g * (-1.0 / divisor)
     return out
 
 
@@ -89,21 +89,21 @@ def _total_loss(x: Any, label: Any, divisor: float) -> Any:
     return np.asarray(np.add.reduce(_negative_log_probability(x, label, 1)[0], axis=None) / divisor, x.dtype)
 
 
-def _sums_without(p: Any, places: Any, near: Any, dim: int) -> Any:
+def _sums_without(p: Any, positions: Any, near: Any, dim: int) -> Any:
     if dim == p.ndim - 1:
-        return softmax.sums_without(np.ascontiguousarray(p), places[near])
+        return softmax.sums_without(np.ascontiguousarray(p), positions[near])
     others = np.array(p, order="C")
-    others.reshape(-1)[places] = 0
-    return softmax.sum_kept(others, dim).reshape(places.shape)[near]
+    others.reshape(-1)[positions] = 0
+    return softmax.sum_kept(others, dim).reshape(positions.shape)[near]
 
 
 def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
     out = np.ascontiguousarray(p * g)
-    places = _places(label, p.shape, dim)
-    flat, h = out.reshape(-1), g.reshape(places.shape)
-    flat[places] -= h
-    near = p.reshape(-1)[places] > 0.5
+    positions = _positions(label, p.shape, dim)
+    flat, h = out.reshape(-1), g.reshape(positions.shape)
+    flat[positions] -= h
+    near = p.reshape(-1)[positions] > 0.5
     if near.any():  # Note [The largest share], in `reduce`
-        flat[places[near]] = -h[near] * _sums_without(p, places, near, dim)
+        flat[positions[near]] = -h[near] * _sums_without(p, positions, near, dim)
     dead = (g == 0) & np.isnan(p.take([0], dim))  # nan is in the whole row
     return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out

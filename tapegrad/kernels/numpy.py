@@ -249,7 +249,7 @@ def restrided(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Arr
 
 
 def overlaps(a: Array) -> bool:
-    """Whether two elements of a strided array lie in one place."""
+    """Whether two elements of a strided array lie in one position."""
     reach = 0
     for step, n in sorted((abs(step), n) for step, n in zip(a.strides, a.shape, strict=True) if n > 1):
         if step <= reach:
@@ -257,9 +257,9 @@ def overlaps(a: Array) -> bool:
         reach += step * (n - 1)
     else:
         return False
-    places = sum(np.arange(n).reshape([-1 if k == d else 1 for k in range(a.ndim)]) * a.strides[d]
+    positions = sum(np.arange(n).reshape([-1 if k == d else 1 for k in range(a.ndim)]) * a.strides[d]
                  for d, n in enumerate(a.shape))  # fmt: skip
-    return bool(np.unique(places).size < a.size)
+    return bool(np.unique(positions).size < a.size)
 
 
 def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:

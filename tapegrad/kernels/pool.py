@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @lru_cache(maxsize=256)
 def _taps(before: Sizes, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> list[Any]:
-    """For each element of the window, in order: the outputs whose window has it, and its places in the input."""
+    """For each element of the window, in order: the outputs whose window has it, and its positions in the input."""
     dims = zip(before, sizes, kernel, stride, padding, dilation, strict=True)
     lists = [[window(n, m, s, i * d - p) for i in range(k)] for n, m, k, s, p, d in dims]
     pairs = [zip(*tap, strict=True) for tap in product(*lists)]
@@ -139,14 +139,14 @@ def _pool_pick(v: Any, x: Any, y: Any, sizes: Sizes, *windows: Any) -> Any:
     return out
 
 
-def _pool_places(x: Any, y: Any, sizes: Sizes, *windows: Any) -> Any:
+def _pool_positions(x: Any, y: Any, sizes: Sizes, *windows: Any) -> Any:
     """Where the maxima are, in the flat sizes of the input."""
     before = x.shape[-len(sizes) :]
-    place = np.arange(math.prod(before)).reshape(before)
+    position = np.arange(math.prod(before)).reshape(before)
     out = np.zeros(y.shape, np.int64)
     for outs, ins, won in _winners(x, y, sizes, *windows):
         target = out[outs]
-        target += won * place[ins]
+        target += won * position[ins]
     return out
 
 
@@ -171,22 +171,22 @@ def _fold(columns: Any, *windows: Any) -> Any:
 
 
 def _window_best(x: Array, indices: Sequence[Array]) -> Array:
-    """Places of the maxima of windows in the flat images: the first of equal elements wins, and the last nan."""
+    """Positions of the maxima of windows in the flat images: the first of equal elements wins, and the last nan."""
     shape = x.shape
     dims = len(indices)
-    place: Any = np.zeros((1,) * (2 * dims), np.intp)
+    position: Any = np.zeros((1,) * (2 * dims), np.intp)
     for k, (own, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
         spread = [1] * (2 * dims)
         spread[k], spread[dims + k] = own.shape[-2:]
-        place = place * n + own.reshape(*own.shape[:-2], *spread)
+        position = position * n + own.reshape(*own.shape[:-2], *spread)
     lead = math.prod(shape[:-dims])
     size = math.prod(shape[-dims:])
-    place = np.broadcast_to(place, (*shape[:-dims], *place.shape[-2 * dims :]))
-    place = place.reshape(*place.shape[:-dims], math.prod(place.shape[-dims:]))
+    position = np.broadcast_to(position, (*shape[:-dims], *position.shape[-2 * dims :]))
+    position = position.reshape(*position.shape[:-dims], math.prod(position.shape[-dims:]))
     rows = np.arange(lead).reshape(*shape[:-dims], *(1,) * (dims + 1)) * size
-    values = x.reshape(-1)[place + rows]
+    values = x.reshape(-1)[position + rows]
     best = values.argmax(-1)
     nan = np.isnan(values)
     if nan.any():
         best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
-    return np.take_along_axis(place, best[..., None], -1)[..., 0].astype(np.int64)
+    return np.take_along_axis(position, best[..., None], -1)[..., 0].astype(np.int64)

@@ -234,21 +234,21 @@ def pick(arg: Any) -> Any:
 
 
 def picked(arg: Any, xp: Any, x: Any, dim: int, keepdim: bool) -> tuple[Any, Any, Any]:
-    """The elements at arg(xp, x, dim), that index, and the places of the elements in the flattened array."""
+    """The elements at arg(xp, x, dim), that index, and the positions of the elements in the flattened array."""
     i = arg(xp, x, dim)
     shape = x.shape
     if keepdim:
         i = i.reshape((*shape[:dim], 1, *shape[dim + 1 :]))
     if dim == len(shape) - 1:
         starts = constants.starts(math.prod(shape[:-1]), shape[-1])
-        places = i + (starts if i.ndim == 1 else starts.reshape(i.shape))
+        positions = i + (starts if i.ndim == 1 else starts.reshape(i.shape))
     else:
         kept = i if keepdim else i.reshape((*shape[:dim], 1, *shape[dim + 1 :]))
-        places = places_along(kept, shape, dim).reshape(i.shape)
-    return x.take(places), i, places
+        positions = positions_along(kept, shape, dim).reshape(i.shape)
+    return x.take(positions), i, positions
 
 
-def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+def positions_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Where an index along dim points in the flattened array of that shape."""
     step = math.prod(shape[dim + 1 :])
     return (index if step == 1 else index * step) + starts_along(index.shape, shape, dim)
@@ -278,17 +278,17 @@ def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int)
 
 def take_along(x: Any, index: Any, dim: int) -> Any:
     """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
-    return x.take(places_along(index, x.shape, dim))
+    return x.take(positions_along(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    out.reshape(-1)[places_along(index, shape, dim)] = g
+    out.reshape(-1)[positions_along(index, shape, dim)] = g
     return out
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    return accumulate.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
+    return accumulate.add_at_flat(math.prod(shape), positions_along(index, shape, dim), g).reshape(shape)
 
 
 # Products without division. With L the products of what stands before an element and the recurrence
@@ -330,7 +330,7 @@ def _scan_steps(a: Any, b: Any, out: Any) -> None:
 
 @quiet
 def _scan_doubling(a: Any, b: Any, out: Any) -> None:
-    """The scan of the last 1, 2, 4, .. terms before each place; products of factors may overflow where the scan does not."""
+    """The scan of the last 1, 2, 4, .. terms before each; products of factors may overflow where the scan does not."""
     out[...] = b
     factor = a.copy()
     step = 1

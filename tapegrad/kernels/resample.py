@@ -21,7 +21,7 @@ def _clipped(index: Array, n: int) -> Array:
 
 
 def _positions(n: int, m: int, align_corners: bool, scale: float | None) -> Array:
-    """Places of the outputs' centres in the input; scale is output over input size, where it was given."""
+    """Positions of the outputs' centres in the input; scale is output over input size, where it was given."""
     j = np.arange(m, dtype=np.float64)
     if align_corners:
         return j * ((n - 1) / (m - 1) if m > 1 else 0.0)
@@ -33,14 +33,14 @@ def _nearest(n: int, m: int, exact: bool, scale: float | None, single: bool) -> 
     kind: Any = np.float32 if single else np.float64
     step = kind(1.0 / scale) if scale else kind(n) / kind(m)
     j = np.arange(m).astype(kind)
-    place = (j + kind(0.5)) * step if exact else j * step
-    return _clipped(np.floor(place.astype(np.float32)).astype(np.intp), n)[:, None], np.ones((m, 1))
+    position = (j + kind(0.5)) * step if exact else j * step
+    return _clipped(np.floor(position.astype(np.float32)).astype(np.intp), n)[:, None], np.ones((m, 1))
 
 
 def _linear(n: int, m: int, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
-    place = _positions(n, m, align_corners, scale).clip(0, None)
-    first = _clipped(np.floor(place).astype(np.intp), n)
-    t = (place - first).clip(0, 1)
+    position = _positions(n, m, align_corners, scale).clip(0, None)
+    first = _clipped(np.floor(position).astype(np.intp), n)
+    t = (position - first).clip(0, 1)
     return np.stack([first, _clipped(first + 1, n)], 1), np.stack([1 - t, t], 1)
 
 
@@ -56,16 +56,16 @@ def _cubic_far(t: Any, a: float) -> Any:
 
 
 def cubic_weights(t: Any) -> list[Any]:
-    """Weights of the elements before, at, after and two after a place, t past the second."""
+    """Weights of the elements before, at, after and two after a position, t past the second."""
     a = -0.75
     return [_cubic_far(t + 1.0, a), _cubic_near(t, a), _cubic_near(1.0 - t, a), _cubic_far(2.0 - t, a)]
 
 
 def _cubic(n: int, m: int, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
-    place = _positions(n, m, align_corners, scale)
-    first = np.floor(place)
+    position = _positions(n, m, align_corners, scale)
+    first = np.floor(position)
     index = first.astype(np.intp)[:, None] + np.arange(-1, 3)
-    return _clipped(index, n), np.stack(cubic_weights(place - first), 1)
+    return _clipped(index, n), np.stack(cubic_weights(position - first), 1)
 
 
 def _triangle(t: Array) -> Array:
@@ -164,10 +164,10 @@ def _transposed(columns: Array, weights: Array, n: int) -> tuple[Array, Array]:
     into = columns[rows, taps]
     order = np.argsort(into, kind="stable")
     into, rows, values = into[order], rows[order], weights[rows, taps][order]
-    place = np.arange(into.size) - np.searchsorted(into, into)  # of each element in its row
-    shape = (n, int(place.max(initial=-1)) + 1)
+    position = np.arange(into.size) - np.searchsorted(into, into)  # of each element in its row
+    shape = (n, int(position.max(initial=-1)) + 1)
     index, weight = np.zeros(shape, np.intp), np.zeros(shape)
-    index[into, place], weight[into, place] = rows, values
+    index[into, position], weight[into, position] = rows, values
     return index, weight
 
 

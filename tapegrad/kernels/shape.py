@@ -104,8 +104,8 @@ def _strided_sum(
     if not overlaps(part):
         part[...] = g
     else:
-        places = _strided(np.arange(n), size, stride, offset)
-        line = accumulate.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
+        positions = _strided(np.arange(n), size, stride, offset)
+        line = accumulate.add_at_flat(n, positions.reshape(-1), np.ascontiguousarray(g).reshape(-1))
     return line.reshape([shape[d] for d in order]).transpose(_inverse(order))
 
 
@@ -154,8 +154,8 @@ def _put(x: Any, value: Any, chain: tuple[Any, ...]) -> None:
     numbers = np.arange(line.size, dtype=np.float64)
     shown = _follow((numbers.view(np.complex128) if x.dtype.kind == "c" else numbers).reshape(x.shape), chain)
     values = np.array(np.broadcast_to(value, shown.shape), part.dtype, order="C")
-    places = np.array(shown, order="C").reshape(-1).view(np.float64).astype(np.intp)
-    line[places] = values.reshape(-1).view(x.real.dtype)
+    positions = np.array(shown, order="C").reshape(-1).view(np.float64).astype(np.intp)
+    line[positions] = values.reshape(-1).view(x.real.dtype)
 
 
 def _without_part(x: Any, chain: tuple[Any, ...]) -> Any:

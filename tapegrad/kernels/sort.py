@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .numpy import ordered
-from .reduce import backwards, pick, places_along, starts_along, take_along
+from .reduce import backwards, pick, positions_along, starts_along, take_along
 from .shape import part_along
 
 NAN = float("nan")
@@ -24,7 +24,7 @@ def _order(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
     return _ordered(x, dim, descending, stable)[1]
 
 
-Three = tuple[Any, Any, Any]  # elements, their index along a dimension, their places in the flattened array
+Three = tuple[Any, Any, Any]  # elements, their index along a dimension, their positions in the flattened array
 
 
 def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> Three:
@@ -33,11 +33,11 @@ def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> Three:
     stable = stable or n <= SHORT
     if x.dtype.kind == "f" or not stable:
         # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
-        values, order, places = _at(x, x.argsort(dim), dim)
+        values, order, positions = _at(x, x.argsort(dim), dim)
         if not stable or _distinct(values, dim):
             if not descending:
-                return values, order, places
-            return backwards(values, dim), np.ascontiguousarray(backwards(order, dim)), backwards(places, dim)
+                return values, order, positions
+            return backwards(values, dim), np.ascontiguousarray(backwards(order, dim)), backwards(positions, dim)
     if descending:
         order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
     else:
@@ -46,8 +46,8 @@ def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> Three:
 
 
 def _at(x: Any, index: Any, dim: int) -> Three:
-    places = places_along(index, x.shape, dim)
-    return x.take(places), index, places
+    positions = positions_along(index, x.shape, dim)
+    return x.take(positions), index, positions
 
 
 def _distinct(values: Any, dim: int) -> bool:
@@ -58,12 +58,12 @@ def _distinct(values: Any, dim: int) -> bool:
 
 
 def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
-    return _sort_places(x, dim, descending, stable)[:2]
+    return _sort_positions(x, dim, descending, stable)[:2]
 
 
-def _sort_places(x: Any, dim: int, descending: bool, stable: bool) -> Three:
-    values, order, places = _ordered(x, dim, descending, stable)
-    return np.ascontiguousarray(values), order, places
+def _sort_positions(x: Any, dim: int, descending: bool, stable: bool) -> Three:
+    values, order, positions = _ordered(x, dim, descending, stable)
+    return np.ascontiguousarray(values), order, positions
 
 
 def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
@@ -83,15 +83,15 @@ def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
 def _first_of(x: Any, k: int, dim: int, largest: bool) -> Three:
     """The first k of the elements in order."""
     if x.dtype.kind == "f" and x.shape[dim] <= SHORT:
-        values, order, places = _at(x, x.argsort(dim), dim)
+        values, order, positions = _at(x, x.argsort(dim), dim)
         if _distinct(values, dim):
             taken = (slice(None),) * dim + (slice(-1, -k - 1, -1) if largest else slice(k),)
-            return values[taken].copy(), order[taken].copy(), places[taken]
-    values, order, places = [part_along(a, dim, 0, k) for a in _ordered(x, dim, largest)]
-    return np.ascontiguousarray(values), np.ascontiguousarray(order), places
+            return values[taken].copy(), order[taken].copy(), positions[taken]
+    values, order, positions = [part_along(a, dim, 0, k) for a in _ordered(x, dim, largest)]
+    return np.ascontiguousarray(values), np.ascontiguousarray(order), positions
 
 
-def _topk_places(x: Any, k: int, dim: int, largest: bool) -> Three:
+def _topk_positions(x: Any, k: int, dim: int, largest: bool) -> Three:
     few = 0 < k <= FEW and x.size > PICKED * k
     if x.shape[dim] <= SHORT and not few:
         return _first_of(x, k, dim, largest)
@@ -106,11 +106,11 @@ def _topk_picked(x: Any, k: int, dim: int, largest: bool) -> Any:
     rest = (*x.shape[:dim], *x.shape[dim + 1 :])
     step, starts = math.prod(x.shape[dim + 1 :]), starts_along((*rest[:dim], 1, *rest[dim:]), x.shape, dim)
     starts = np.reshape(starts, rest) if rest else starts
-    places = np.empty((k, *rest), np.int64)
+    positions = np.empty((k, *rest), np.int64)
     for i in range(k):
-        places[i] = place = pick_one(dim)
-        line[place * step + starts] = taken
-    index = np.ascontiguousarray(places.transpose((*range(1, dim + 1), 0, *range(dim + 1, x.ndim))))
+        positions[i] = position = pick_one(dim)
+        line[position * step + starts] = taken
+    index = np.ascontiguousarray(positions.transpose((*range(1, dim + 1), 0, *range(dim + 1, x.ndim))))
     values = take_along(x, index, dim)
     return (values, index) if np.isfinite(values).all() else None
 
@@ -118,12 +118,12 @@ def _topk_picked(x: Any, k: int, dim: int, largest: bool) -> Any:
 def _running(extreme: Any) -> Any:
     def forward(x: Any, dim: int) -> Any:
         values = extreme.accumulate(x, axis=dim)
-        place = np.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+        position = np.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
         attained = x == values
         nan = x != x
         if nan.any():
             attained |= nan
-        index = np.where(attained, place, 0)  # the last place that attains it, as in PyTorch
+        index = np.where(attained, position, 0)  # the last position that attains it, as in PyTorch
         return ordered(values), ordered(np.maximum.accumulate(index, axis=dim))
 
     return forward
@@ -149,18 +149,18 @@ def _nanmedian_value(xp: Any, x: Any, dims: Any, keepdim: bool) -> Any:
     return xp.take_along_axis(rows, (there - 1) // 2, -1)[..., 0]
 
 
-def _median_place(xp: Any, x: Any, axis: int) -> Any:
-    """The first place that holds the median, or the first nan."""
+def _median_position(xp: Any, x: Any, axis: int) -> Any:
+    """The first position that holds the median, or the first nan."""
     middle = (x.shape[axis] - 1) // 2
     value = part_along(xp.partition(x, middle, axis=axis), axis, middle, middle + 1)
     nan = x != x
     if nan.any():
         value = xp.where(nan.any(axis=axis, keepdims=True), NAN, value)
-    return _first_place(xp, x, value, axis)
+    return _first_position(xp, x, value, axis)
 
 
-def _first_place(xp: Any, x: Any, value: Any, axis: int) -> Any:
-    """The first place along axis that holds the value; a nan is found where a nan stands."""
+def _first_position(xp: Any, x: Any, value: Any, axis: int) -> Any:
+    """The first position along axis that holds the value; a nan is found where a nan stands."""
     equal = x == value
     nan = value != value
     if nan.any():
@@ -168,7 +168,7 @@ def _first_place(xp: Any, x: Any, value: Any, axis: int) -> Any:
     return equal.argmax(axis=axis)
 
 
-def _nanmedian_place(xp: Any, x: Any, axis: int) -> Any:
+def _nanmedian_position(xp: Any, x: Any, axis: int) -> Any:
     order = xp.argsort(x, axis=axis, stable=True)
     count = xp.count_nonzero(x == x, axis=axis, keepdims=True)
     return xp.take_along_axis(order, xp.maximum(count - 1, 0) // 2, axis).squeeze(axis)
@@ -176,14 +176,14 @@ def _nanmedian_place(xp: Any, x: Any, axis: int) -> Any:
 
 def _kth_forward(x: Any, dim: int, keepdim: bool, k: int) -> Any:
     value = part_along(np.partition(x, k - 1, axis=dim), dim, k - 1, k)
-    return pick(lambda xp, x, axis: _first_place(xp, x, value, axis))(np, x, dim, keepdim)
+    return pick(lambda xp, x, axis: _first_position(xp, x, value, axis))(np, x, dim, keepdim)
 
 
-def _mode_place(xp: Any, x: Any, axis: int) -> Any:
-    """Place of the most frequent value, of equally frequent ones the smallest; the last place that holds it."""
+def _mode_position(xp: Any, x: Any, axis: int) -> Any:
+    """Position of the most frequent value, of equally frequent ones the smallest; the last position that holds it."""
     order = xp.argsort(x, axis=axis, stable=True)
     ordered = xp.take_along_axis(x, order, axis)
-    place = xp.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+    position = xp.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
     starts = ordered != xp.roll(ordered, 1, axis)
-    length = place - xp.maximum.accumulate(xp.where(starts, place, 0), axis=axis)
+    length = position - xp.maximum.accumulate(xp.where(starts, position, 0), axis=axis)
     return xp.take_along_axis(order, xp.expand_dims(length.argmax(axis=axis), axis), axis).squeeze(axis)

@@ -80,8 +80,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self._check(input_, target_)
         input, target = (input_, target_) if target_.dim() else (input_.unsqueeze(0), target_.unsqueeze(0))
         cluster: Any = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0: in the shortlist
-        place = (cluster + (self.shortlist_size - 1)).where(cluster > 0, target)
-        output = F.log_softmax(self.head(input), 1).gather(1, place.unsqueeze(1)).squeeze(1)
+        position = (cluster + (self.shortlist_size - 1)).where(cluster > 0, target)
+        output = F.log_softmax(self.head(input), 1).gather(1, position.unsqueeze(1)).squeeze(1)
         for i, (low, tail) in enumerate(zip(self.cutoffs, self.tail, strict=False)):
             rows = (cluster == i + 1).nonzero().squeeze(1)
             if rows.numel():

@@ -142,7 +142,7 @@ def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1
 
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random places, 2-D."""
+    """Maxima over windows at pseudo-random positions, 2-D."""
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -153,7 +153,7 @@ def fractional_max_pool2d_with_indices(input: Operand, kernel_size: Dims, output
 
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random places, 3-D."""
+    """Maxima over windows at pseudo-random positions, 3-D."""
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -172,7 +172,7 @@ def glu(input: Operand, dim: builtins.int = -1) -> Tensor:
     """First half of input along dim times the sigmoid of the second."""
 
 def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor:
-    """The image at the places of a grid."""
+    """The image at the positions of a grid."""
 
 def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
     """A sample of the Gumbel softmax distribution (Jang et al. 2017) along dim."""

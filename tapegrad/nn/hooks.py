@@ -332,19 +332,19 @@ class Passing:
 
 def watched(values: Any, act: Callable[[Any, Any], Any]) -> tuple[Any, list[int] | None]:
     """A tuple whose tensors pass through one node with a hook, and their positions; unchanged if none requires grad."""
-    places = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
-    if not is_grad_enabled() or not any([values[i].requires_grad for i in places]):
+    positions = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
+    if not is_grad_enabled() or not any([values[i].requires_grad for i in positions]):
         return values, None
 
     def hook(grad_inputs: Any, grad_outputs: Any) -> Any:
         return act(grad_inputs, grad_outputs)
 
     full = list(values)
-    made = list(BackwardHookFunction.apply(*[values[i] for i in places]))
-    for i, t in zip(places, made, strict=True):
+    made = list(BackwardHookFunction.apply(*[values[i] for i in positions]))
+    for i, t in zip(positions, made, strict=True):
         full[i] = t
     hook_into(owned_hooks([recorded(t) for t in made]).post, hook)
-    return (type(values)(*full) if hasattr(values, "_fields") else tuple(full)), places
+    return (type(values)(*full) if hasattr(values, "_fields") else tuple(full)), positions
 
 
 def recorded(t: Any) -> Any:

@@ -107,7 +107,7 @@ def argpartition(a: ArrayLike, kth: Any, axis: Dims = -1, kind: builtins.str = '
     """NumPy's argpartition on tensors, recorded."""
 
 def argsort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
-    """The places of the elements in order along an axis; of equal ones the first comes first."""
+    """The positions of the elements in order along an axis; of equal ones the first comes first."""
 
 def argwhere(a: ArrayLike) -> Tensor:
     """NumPy's argwhere on tensors, recorded."""
@@ -635,7 +635,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = Tru
     """NumPy's nextafter on tensors, recorded."""
 
 def nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
-    """The places of the elements that are not 0, a tensor for each dimension."""
+    """The positions of the elements that are not 0, a tensor for each dimension."""
 
 def not_equal(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's not_equal on tensors, recorded."""
@@ -887,7 +887,7 @@ def vstack(tup: Any, *, dtype: Any = None, casting: builtins.str = 'same_kind') 
     """NumPy's vstack on tensors, recorded."""
 
 def where(condition: Any, x1: ArrayLike | None = None, x2: ArrayLike | None = None) -> Any:
-    """x1 where the condition is true, else x2; the places of its true elements if neither is given."""
+    """x1 where the condition is true, else x2; the positions of its true elements if neither is given."""
 
 def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Zeros, float64 unless told otherwise."""

@@ -55,9 +55,9 @@ fftn, ifftn, rfftn, irfftn = (_grid(name, False) for name in ("fftn", "ifftn", "
 
 def _shift(x: Any, axes: Any, forward: bool) -> Any:
     t = _tensor(x)
-    places = _axes(axes, t.dim())
-    steps = tuple([t.shape[d] // 2 if forward else -(t.shape[d] // 2) for d in places])
-    return shape.roll(t, steps, places) if places else t
+    positions = _axes(axes, t.dim())
+    steps = tuple([t.shape[d] // 2 if forward else -(t.shape[d] // 2) for d in positions])
+    return shape.roll(t, steps, positions) if positions else t
 
 
 @override(np.fft.fftshift)
@@ -73,12 +73,12 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of the places of a transform of n values d apart."""
+    """Frequencies of the positions of a transform of n values d apart."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of the places of a transform of n real values d apart."""
+    """Frequencies of the positions of a transform of n real values d apart."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 

@@ -293,7 +293,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Any
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
-    """x1 where the condition is true, else x2; the places of its true elements if neither is given."""
+    """x1 where the condition is true, else x2; the positions of its true elements if neither is given."""
     if (x1 is None) != (x2 is None):
         raise ValueError("either both or neither of x1 and x2 should be given")
     return FUNCTIONS[np.where](*_wrapped((condition,) if x1 is None else (condition, x1, x2), 3))
@@ -315,7 +315,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def nonzero(x: Any, /) -> Any:
-    """The places of the elements that are not 0, a tensor for each dimension."""
+    """The positions of the elements that are not 0, a tensor for each dimension."""
     t = array(x) if not isinstance(x, ndarray) else x
     if not raw(t).ndim:
         raise ValueError("nonzero of a 0-d tensor: it has no dimension that a place could be in")
@@ -335,7 +335,7 @@ def sort(x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = Fals
 
 
 def argsort(x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool = True) -> Any:
-    """The places of the elements in order along an axis; of equal ones the first comes first."""
+    """The positions of the elements in order along an axis; of equal ones the first comes first."""
     return _ordered(order.argsort, x, axis, descending)
 
 

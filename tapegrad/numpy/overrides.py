@@ -190,8 +190,8 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
 def _expand_dims(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rest, rank = list(raw(a).shape), raw(a).ndim + len(axes)
-    places = shape_kernels.dims_of(tuple(axes), rank)
-    return shape.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
+    positions = shape_kernels.dims_of(tuple(axes), rank)
+    return shape.reshape(a, tuple([1 if d in positions else rest.pop(0) for d in range(rank)]))
 
 
 @override(np.broadcast_to)
@@ -219,8 +219,9 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     lines = [shape.reshape(_tensor(x), -1) for x in xi]
-    places = [1, 0, *range(2, len(lines))] if indexing == "xy" and len(lines) > 1 else list(range(len(lines)))
-    grids = [shape.reshape(x, [-1 if d == p else 1 for d in range(len(lines))]) for x, p in zip(lines, places, strict=True)]
+    positions = [1, 0, *range(2, len(lines))] if indexing == "xy" and len(lines) > 1 else list(range(len(lines)))
+    pairs = zip(lines, positions, strict=True)
+    grids = [shape.reshape(x, [-1 if d == p else 1 for d in range(len(lines))]) for x, p in pairs]
     if not sparse:
         grids = list(shape.broadcast_tensors(*grids))
     return tuple([TABLE["clone"].call(g) for g in grids] if copy else grids)
@@ -426,9 +427,9 @@ def _einsum(*operands_: Any, out: Any = None, optimize: Any = False, **kwargs: A
     _refuse("einsum", order=(kwargs.pop("order", "K"), "K"), casting=(kwargs.pop("casting", "safe"), "safe"),
             **{k: (v, NO) for k, v in kwargs.items()})  # fmt: skip
     given = list(operands_)
-    places = range(1, len(given)) if isinstance(given[0], str) else range(0, len(given) - 1, 2)
-    xs = _tensors([given[i] for i in places])
-    for i, x in zip(places, xs, strict=True):
+    positions = range(1, len(given)) if isinstance(given[0], str) else range(0, len(given) - 1, 2)
+    xs = _tensors([given[i] for i in positions])
+    for i, x in zip(positions, xs, strict=True):
         given[i] = _to(x, dtype, "safe", "einsum")
     return _into("einsum", out, einsum.einsum(*given))
 

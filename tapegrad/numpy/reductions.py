@@ -1,4 +1,4 @@
-"""NumPy's reductions, scans and places of extremes on tensors; those of ufuncs are their `reduce` and `accumulate`."""
+"""NumPy's reductions, scans and positions of extremes on tensors; those of ufuncs are their `reduce` and `accumulate`."""
 
 from __future__ import annotations
 

@@ -141,9 +141,9 @@ def at(ufunc: Any, x: Any, indices: Any, values: Any) -> None:
     """x[indices] = ufunc(x[indices], values) in place, where each of a repeated index counts."""
     if not isinstance(x, Tensor):
         raise TypeError(f"numpy.{ufunc.__name__}.at: what is written into must be a tensor where the values are one")
-    places = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
-    source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), places.shape)
-    line, where, source = shape.reshape(x, -1), wrap(places.reshape(-1)), shape.reshape(source, -1)
+    positions = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
+    source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), positions.shape)
+    line, where, source = shape.reshape(x, -1), wrap(positions.reshape(-1)), shape.reshape(source, -1)
     if ufunc in PLACED:
         result = scatter.scatter_reduce(line, 0, where, source, PLACED[ufunc])
     else:
@@ -268,8 +268,8 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 @override(np.resize)
 def _resize(a: Any, new_shape: Any) -> Any:
     x, target = shape.reshape(_tensor(a), -1), sizes((new_shape,))
-    places = np.resize(np.arange(raw(x).size), target)
-    return _take(x, places) if raw(x).size else create.zeros(target, dtype=x.dtype)
+    positions = np.resize(np.arange(raw(x).size), target)
+    return _take(x, positions) if raw(x).size else create.zeros(target, dtype=x.dtype)
 
 
 @override(np.diagflat)
@@ -289,7 +289,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         x, axis = shape.reshape(x, -1), 0
     d, v = shape_kernels.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
     n = raw(x).shape[d]
-    new: Any = -1  # marks a new place
+    new: Any = -1  # marks a new position
     if not isinstance(obj, slice) and np.ndim(_raw_index(obj)) == 0:
         v = shape.movedim(_at_least(v, raw(x).ndim), 0, d)
         new = [-1] * raw(v).shape[d]
@@ -298,15 +298,15 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     sizes = tuple([count if k == d else m for k, m in enumerate(raw(x).shape)])
     both = cat([x, shape.expand(v, sizes)], d)
     order = np.where(order < 0, n + np.cumsum(order < 0) - 1, order)
-    return index.index_select(both, d, _new_places(order, _raw_index(obj), n))
+    return index.index_select(both, d, _new_positions(order, _raw_index(obj), n))
 
 
-def _new_places(order: Any, obj: Any, n: int) -> Any:
-    """Values go to the places of `obj` in its own order, not in ascending order."""
+def _new_positions(order: Any, obj: Any, n: int) -> Any:
+    """Values go to the positions of `obj` in its own order, not in ascending order."""
     if isinstance(obj, slice) or np.ndim(obj) == 0 or len(np.asarray(obj)) < 2 or np.asarray(obj).dtype == bool:
         return order
-    places = np.asarray(obj)
-    ranks = np.argsort(np.where(places < 0, places + n, places), kind="stable")
+    positions = np.asarray(obj)
+    ranks = np.argsort(np.where(positions < 0, positions + n, positions), kind="stable")
     return np.where(order >= n, n + ranks[np.maximum(order - n, 0)], order)
 
 
@@ -357,12 +357,12 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 @override(np.trim_zeros)
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = _tensor(filt)
-    places = np.nonzero(leaving(x, "trim_zeros(): the shape of the result depends on values"))
+    positions = np.nonzero(leaving(x, "trim_zeros(): the shape of the result depends on values"))
     for d in _axes(axis, raw(x).ndim):
-        if not places[d].size:
+        if not positions[d].size:
             return x[(*(slice(None),) * d, slice(0, 0))]
-        start = int(places[d].min()) if "f" in trim.lower() else 0
-        stop = int(places[d].max()) + 1 if "b" in trim.lower() else raw(x).shape[d]
+        start = int(positions[d].min()) if "f" in trim.lower() else 0
+        stop = int(positions[d].max()) + 1 if "b" in trim.lower() else raw(x).shape[d]
         x = x[(*(slice(None),) * d, slice(start, stop))]
     return x
 
@@ -385,9 +385,9 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @override(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     xs = list(shape.broadcast_tensors(_tensor(a), *promoted(_tensors(list(choices)))))
-    places = examined(xs[0])
+    positions = examined(xs[0])
     n = len(xs) - 1
-    if mode == "raise" and ((places < 0) | (places >= n)).any():
+    if mode == "raise" and ((positions < 0) | (positions >= n)).any():
         raise ValueError("invalid entry in choice array")
     where = records.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
     stacked = stack(xs[1:])
@@ -506,25 +506,25 @@ def _putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 @override(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    places = np.flatnonzero(_raw_index(_tensor(mask)))
-    _put(arr, places, vals)
+    positions = np.flatnonzero(_raw_index(_tensor(mask)))
+    _put(arr, positions, vals)
 
 
 @override(np.put)
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     n = raw(a).size
-    places = np.asarray(_raw_index(ind)).reshape(-1)
-    places = places % n if mode == "wrap" else np.clip(places, 0, n - 1) if mode == "clip" else places
-    if places.size:
-        source = _resize(_to(_tensors([v, a])[0], raw(a).dtype), places.size)
-        a.copy_(index.put(a, wrap(places.astype(np.int64)), source))
+    positions = np.asarray(_raw_index(ind)).reshape(-1)
+    positions = positions % n if mode == "wrap" else np.clip(positions, 0, n - 1) if mode == "clip" else positions
+    if positions.size:
+        source = _resize(_to(_tensors([v, a])[0], raw(a).dtype), positions.size)
+        a.copy_(index.put(a, wrap(positions.astype(np.int64)), source))
 
 
 @override(np.fill_diagonal)
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    places = np.zeros(raw(a).shape, bool)
-    np.fill_diagonal(places, True, wrap)
-    _put(a, np.flatnonzero(places), val)
+    positions = np.zeros(raw(a).shape, bool)
+    np.fill_diagonal(positions, True, wrap)
+    _put(a, np.flatnonzero(positions), val)
 
 
 # ---------------------------------------------------------------------------------------------- elements, one by one
@@ -582,14 +582,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         _refuse("interp", period=(period, None))
     at_, nodes, values = (_floating(v) for v in _tensors((x, xp, fp)))
     last = raw(nodes).size - 1
-    places, known = leaving(at_, "numpy.interp"), leaving(nodes, "numpy.interp")
-    k = np.clip(np.searchsorted(known, places, side="right") - 1, 0, max_of(last - 1, 0))
+    positions, known = leaving(at_, "numpy.interp"), leaving(nodes, "numpy.interp")
+    k = np.clip(np.searchsorted(known, positions, side="right") - 1, 0, max_of(last - 1, 0))
     low, high = (_take(nodes, j) for j in (k, np.minimum(k + 1, last)))
     first, second = (_take(values, j) for j in (k, np.minimum(k + 1, last)))
     weight = (at_ - low) / (high - low) if last else at_ * 0.0
     result = first + weight * (second - first)
-    result = elementwise.where(wrap(places < known[0]), _take(values, 0) if left is None else left, result)
-    result = elementwise.where(wrap(places > known[-1]), _take(values, last) if right is None else right, result)
+    result = elementwise.where(wrap(positions < known[0]), _take(values, 0) if left is None else left, result)
+    result = elementwise.where(wrap(positions > known[-1]), _take(values, last) if right is None else right, result)
     return elementwise.where(elementwise.isnan(at_), at_, result)
 
 
@@ -768,10 +768,10 @@ def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
             _refuse(name, method=(method, "linear"))
         x = _floating(_tensor(a))
         axes = _axes(axis, raw(x).ndim)
-        places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
-        flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
+        positions = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
+        flat = compute(_merged(x, axes), shape.reshape(positions, -1), -1, interpolation=method)
         rest = _keepdims_shape(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
-        return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
+        return _into(name, out, shape.reshape(flat, (*raw(positions).shape, *rest)))
 
     override(function)(quantile)
 

@@ -186,7 +186,7 @@ def whole(role: str, split: Sequence[int]) -> tuple[int, int]:
 
 
 class BatchedParams:
-    """A strategy for ops whose place in the array their parameters name: the calls that do the same one dimension on.
+    """A strategy for ops whose position in the array their parameters name: the calls that do the same one dimension on.
 
     `steps(n, shape, params)` gives names and parameters of these calls for an array of that shape with n in front; a name
     None stands for the op itself. All arguments get the batch dimension.
@@ -214,12 +214,12 @@ def one_on(dims: Any, rank: int) -> Any:
     return dims + 1 if isinstance(dims, int) else tuple([d + 1 for d in dims])
 
 
-def dims(*places: int) -> BatchedParams:
-    """Ops with dimensions, counted from the front, among their parameters: at these places, if any."""
+def dims(*positions: int) -> BatchedParams:
+    """Ops with dimensions, counted from the front, among their parameters: at these positions, if any."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
         moved = list(params)
-        for p in places:
+        for p in positions:
             moved[p] = one_on(params[p], len(shape))
         return [(None, tuple(moved))]
 
@@ -230,7 +230,7 @@ along = dims(0)
 
 
 def placed_in_line(n: int, shape: Shape, params: Params) -> Steps:
-    """Steps of ops that give a place along a dimension, or (None) in the flattened array: (dim, keepdim)."""
+    """Steps of ops that give a position along a dimension, or (None) in the flattened array: (dim, keepdim)."""
     dim, keepdim = params
     if dim is not None:
         return [(None, (dim + 1, keepdim))]
@@ -239,15 +239,15 @@ def placed_in_line(n: int, shape: Shape, params: Params) -> Steps:
     ]  # fmt: skip
 
 
-place = BatchedParams(placed_in_line)
+position = BatchedParams(placed_in_line)
 
 
-def shape_and_dims(*places: int) -> BatchedParams:
-    """Ops whose first parameter is the shape of the result; of the others, those at these places are dimensions in it."""
+def shape_and_dims(*positions: int) -> BatchedParams:
+    """Ops whose first parameter is the shape of the result; of the others, those at these positions are dimensions in it."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
         moved = [(n, *params[0]), *params[1:]]
-        for p in places:
+        for p in positions:
             moved[p] = one_on(params[p], len(params[0]))
         return [(None, tuple(moved))]
 
@@ -340,8 +340,8 @@ def batch_index(shape: Shape, index: Any) -> tuple[Shape, Any, int, int]:
     if (at := getattr(index, "at", None)) is not None:  # of `FlatIndex`
         shape, index = (prod(shape),), (at,)
     taken = sum([i is not None and i is not Ellipsis and not is_flag(i) for i in index])
-    place = next((k for k, i in enumerate(index) if i is Ellipsis), len(index))
-    full = (*index[:place], *(slice(None),) * (len(shape) - taken), *index[place + 1 :])
+    position = next((k for k, i in enumerate(index) if i is Ellipsis), len(index))
+    full = (*index[:position], *(slice(None),) * (len(shape) - taken), *index[position + 1 :])
     single = [k for k, i in enumerate(full) if isinstance(i, int | np.ndarray)]
     lead = max([max(i.ndim, 1) if i.dtype == bool else i.ndim for i in full if isinstance(i, np.ndarray)], default=0)
     apart = lead and single[-1] - single[0] >= len(single)
@@ -370,7 +370,7 @@ def indexed(n: int, shape: Shape, params: Params) -> Steps:
 
 
 def aligned(v: Any, before: int, rank: int) -> Any:
-    """A batch of values as the index of a batch shows their places."""
+    """A batch of values as the index of a batch shows their positions."""
     n, *own = v._d.shape
     missing = rank - 1 - len(own)
     if missing:  # ones, before the other dimensions

@@ -131,9 +131,9 @@ def _dtype(a: Any) -> Any:
     return (a._d if isinstance(a, Box) else a).dtype
 
 
-def _moving(values: Sequence[Any], places: Sequence[int] | range) -> list[int]:
-    """Those of some places where values have derivatives."""
-    return [i for i in places if is_inexact(_dtype(values[i]))]
+def _moving(values: Sequence[Any], positions: Sequence[int] | range) -> list[int]:
+    """Those of some positions where values have derivatives."""
+    return [i for i in positions if is_inexact(_dtype(values[i]))]
 
 
 def _filled(like: Any, values: Sequence[Any], metas: Sequence[Any]) -> Tensors:
@@ -161,8 +161,8 @@ def _ones(metas: Sequence[Any]) -> list[Any]:
     return [np.ones(*meta) for meta in metas]
 
 
-def _at(values: Sequence[Any], places: Sequence[int]) -> Tensors:
-    return [values[i] for i in places]
+def _at(values: Sequence[Any], positions: Sequence[int]) -> Tensors:
+    return [values[i] for i in positions]
 
 
 def _vjp(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
@@ -174,11 +174,11 @@ def _vjp(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
 
 
-def _jvp(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
-    """Tangents of some results of a sub-program whose arguments at some places have tangents."""
+def _jvp(body: SubProgram, primals: Tensors, positions: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
+    """Tangents of some results of a sub-program whose arguments at some positions have tangents."""
     with Dual() as level:
         wrapped = list(primals)
-        for i, t in zip(places, tangents, strict=True):
+        for i, t in zip(positions, tangents, strict=True):
             wrapped[i] = level.wrap(primals[i], t)
         found = [level.unwrap(y) for y in _at(body.replay(wrapped), outs)]
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
@@ -377,8 +377,8 @@ def _t_while(
 
     def step(*tensors: Any) -> Tensors:
         c, t_c, k, t_k = _split(tensors, carried, len(states), len(of_body))
-        places = [*states, *[carried + i for i in rest]]
-        return [*body.replay([*c, *k]), *_jvp(body, [*c, *k], places, [*t_c, *t_k], states)]
+        positions = [*states, *[carried + i for i in rest]]
+        return [*body.replay([*c, *k]), *_jvp(body, [*c, *k], positions, [*t_c, *t_k], states)]
 
     key = ("jvp", tuple(states), tuple(rest))
     metas = [_meta(args[j]) for j in states]
@@ -444,40 +444,40 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: SubProgram, false: S
     gs = g if len(true.metas) > 1 else [g]
     pred, *xs = args
     given = [k for k, v in enumerate(gs) if v is not None]
-    places = [i for i in range(len(xs)) if wanted[i + 1]]
+    positions = [i for i in range(len(xs)) if wanted[i + 1]]
 
     def pulling(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, gs = _split(tensors, len(xs))
-            return _vjp(_at(branch.replay(inputs), given), _at(inputs, places), gs)
+            return _vjp(_at(branch.replay(inputs), given), _at(inputs, positions), gs)
 
         return run
 
     values = [*map(representative, xs), *map(representative, _at(gs, given))]
-    key = ("vjp", tuple(given), tuple(places))
+    key = ("vjp", tuple(given), tuple(positions))
     branches = [branch.derived(key, values, pulling(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *_at(gs, given)], *branches)
     result: Tensors = [None] * len(args)
-    for i, cotangent in zip(places, found, strict=True):
+    for i, cotangent in zip(positions, found, strict=True):
         result[i + 1] = cotangent
     return result
 
 
 def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: SubProgram, false: SubProgram) -> Any:
     pred, *xs = args
-    places = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    positions = [i for i, t in enumerate(tangents[1:]) if t is not None]
     outs = [k for k, (_, dtype) in enumerate(true.metas) if is_inexact(dtype)]
 
     def pushing(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, ts = _split(tensors, len(xs))
-            return _jvp(branch, inputs, places, ts, outs)
+            return _jvp(branch, inputs, positions, ts, outs)
 
         return run
 
-    moving = _at(tangents[1:], places)
+    moving = _at(tangents[1:], positions)
     values = [*map(representative, xs), *_ones([_meta(t) for t in moving])]
-    branches = [branch.derived(("jvp", tuple(places)), values, pushing(branch)) for branch in (true, false)]
+    branches = [branch.derived(("jvp", tuple(positions)), values, pushing(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *moving], *branches) if outs else []
     result: Tensors = [None] * len(true.metas)
     for k, t in zip(outs, found, strict=True):

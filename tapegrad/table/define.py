@@ -10,7 +10,7 @@ from ..core import factories
 from ..core.op import Op, Rule
 from ..kernels import backend as backend  # hands the machine its array functions, before any record is made
 from ..kernels.namespace import on_numpy
-from .residuals import Kernel, with_places, with_residual
+from .residuals import Kernel, with_positions, with_residual
 from .samples import common as samples
 
 Unary = Callable[..., Any]
@@ -61,14 +61,14 @@ def define(
     aliases: Mapping[str, str] | None = None,
     around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     residual: tuple[Kernel, Callable[..., Any]] | None = None,
-    places: Callable[..., tuple[Any, Any, Any]] | None = None,
+    positions: Callable[..., tuple[Any, Any, Any]] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
-    `residual`: kernel and backward of what `with_residual` records; `places`: the kernel of what `with_places` does.
+    `residual`: kernel and backward of what `with_residual` records; `positions`: the kernel of what `with_positions` does.
     `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
     The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
     (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
@@ -79,8 +79,8 @@ def define(
     call = factories.make(op)
     if residual is not None:
         call = with_residual(op, *residual)
-    if places is not None:
-        call = with_places(op, places)
+    if positions is not None:
+        call = with_positions(op, positions)
     if around is not None:
         call = op.call = around(call)
     return named(call, name, doc) if doc else call

@@ -96,7 +96,7 @@ define(
 
 
 def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
-    # of several values written to one place the last stays, and only its cotangent is not 0
+    # of several values written to one position the last stays, and only its cotangent is not 0
     return xp.index(g, index) if _is_basic(index) else xp.written_part(g, index)
 
 

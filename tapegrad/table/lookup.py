@@ -14,7 +14,7 @@ from ..core.op import TABLE, Op
 from ..core.record import Box
 from ..core.vjp import fixed_like
 from ..kernels import devices
-from ..kernels.lookup import _is_last, _put_rows, _true_places, _zero_rows
+from ..kernels.lookup import _is_last, _put_rows, _true_positions, _zero_rows
 from ..programs.tracing import examined
 from . import batching
 from .define import define
@@ -61,8 +61,8 @@ define(
 
 
 define(
-    "true_places", "constant", _true_places, jax="index.true_places",
-    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]), samples=samples.true_places,
+    "true_positions", "constant", _true_positions, jax="index.true_positions",
+    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]), samples=samples.true_positions,
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels.pool import _fold, _max_pool, _pool_pick, _pool_places, _pool_route, _unfold, _window_best
+from ..kernels.pool import _fold, _max_pool, _pool_pick, _pool_positions, _pool_route, _unfold, _window_best
 from . import batching
 from .define import define
 from .samples import pool as samples
@@ -31,11 +31,11 @@ define(
     params=WINDOWS, display="Gather", wide=False, batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=samples.picked,
 )  # fmt: skip
-_places = define(
-    "pool_places",
+_positions = define(
+    "pool_positions",
     "constant",
-    _pool_places,
-    jax="windows.pool_places",
+    _pool_positions,
+    jax="windows.pool_positions",
     arity=2,
     params=WINDOWS,
     samples=samples.chosen,

@@ -96,12 +96,12 @@ def _back_in_a_loop(
 ) -> tuple[list[Any], list[Any]]:
     """`_back` as a scan; sequences that do not run at a step keep their cotangents."""
     xp = TENSOR_XP
-    places, runs = grid(sizes)
+    positions, runs = grid(sizes)
     equal = bool(runs.all())
     masks = [] if equal else [fixed_like(runs[..., None], initial[0])]
 
     def by_steps(x: Any) -> Any:
-        x = x if equal else xp.index(x, (fixed(places.reshape(-1))._d, Ellipsis))
+        x = x if equal else xp.index(x, (fixed(positions.reshape(-1))._d, Ellipsis))
         return xp.reshape(x, (*runs.shape, x._d.shape[-1]))
 
     def packed_rows(x: Any) -> Any:

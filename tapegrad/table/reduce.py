@@ -274,7 +274,7 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
     value = ans.reshape(_kept_shape(x.shape, dims))
     tie = np.asarray(x == value)
     if np.count_nonzero(tie) == ans.size and not (ans != ans).any() and running_trace() is None:
-        return tie  # one place for each extreme
+        return tie  # one position for each extreme
     count = add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True)
     if not count.all():  # nan is equal to nan here
         tie |= (x != x) & (value != value)
@@ -342,7 +342,7 @@ _max_dim = define(
     batch=along,
     jvp=j_pick,
     display="Max",
-    places=partial(picked, _argmax_along, np),
+    positions=partial(picked, _argmax_along, np),
     refuses=no_kernel("c", "max_cpu"),
     samples=samples.PICKED,
 )
@@ -358,7 +358,7 @@ _min_dim = define(
     batch=along,
     jvp=j_pick,
     display="Min",
-    places=partial(picked, _argmin_along, np),
+    positions=partial(picked, _argmin_along, np),
     refuses=no_kernel("c", "min_cpu"),
     samples=samples.PICKED,
 )
@@ -488,10 +488,10 @@ def _real_not_bool(name: str) -> Refusal:
 
 
 _argmax = define("argmax", "constant", lambda xp, x, dim, keepdim: xp.argmax(x, axis=dim, keepdims=keepdim),
-                 batch=batching.place, refuses=_real_not_bool("argmax"),
+                 batch=batching.position, refuses=_real_not_bool("argmax"),
                  samples=samples.INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda xp, x, dim, keepdim: xp.argmin(x, axis=dim, keepdims=keepdim),
-                 batch=batching.place, refuses=_real_not_bool("argmin"),
+                 batch=batching.position, refuses=_real_not_bool("argmin"),
                  samples=samples.INDEXED)  # fmt: skip
 
 

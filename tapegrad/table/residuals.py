@@ -83,11 +83,11 @@ def with_residual(op: Op, kernel: Kernel, vjp: Callable[..., Any]) -> Callable[.
     return recorded
 
 
-def with_places(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Any]:
+def with_positions(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Any]:
     """Give an op of one array, of which it takes elements, with their index along a dimension, such a recording function.
 
     Args:
-        kernel: (x, *params) to the values, their index and their places in the flattened array (the residual).
+        kernel: (x, *params) to the values, their index and their positions in the flattened array (the residual).
     """
     call = op.call
 
@@ -98,7 +98,7 @@ def with_places(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Callable
             return call(input, *params)
         previous = silence()
         try:
-            values, index, places = kernel(x, *params)
+            values, index, positions = kernel(x, *params)
         finally:
             unsilence(previous)
         if not values.ndim:
@@ -108,14 +108,14 @@ def with_places(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Callable
         if tape is None:
             return private(values), private(index)
         results = ((values.shape, x.dtype), (index.shape, index.dtype))
-        res = record_first(op, tape, (slot,), (None,), (None, index), values, (x.shape,), params, results, places)
+        res = record_first(op, tape, (slot,), (None,), (None, index), values, (x.shape,), params, results, positions)
         return res, private(index)
 
-    op.call, op.shortcut = recorded, _into_places
+    op.call, op.shortcut = recorded, _into_positions
     return recorded
 
 
-def _into_places(inner: Any) -> Any:
+def _into_positions(inner: Any) -> Any:
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         if len(e) < 11:
             return inner(e, s, g, cot, need, mutable_slots)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Scattering: values written, added or reduced into a tensor at given places."""
+"""Scattering: values written, added or reduced into a tensor at given positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .define import define
 from .samples import lookup as lookup_samples
 from .samples import scatter as samples
 
-# All that attain the extreme of a place share its cotangent evenly.
+# All that attain the extreme of a position share its cotangent evenly.
 
 
 def _ties(xp: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:

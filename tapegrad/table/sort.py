@@ -10,17 +10,17 @@ import numpy as np
 from ..kernels.reduce import pick, picked
 from ..kernels.sort import (
     _kth_forward,
-    _median_place,
+    _median_position,
     _median_value,
-    _mode_place,
-    _nanmedian_place,
+    _mode_position,
+    _nanmedian_position,
     _nanmedian_value,
     _order,
     _running,
     _sort_forward,
-    _sort_places,
+    _sort_positions,
     _topk_forward,
-    _topk_places,
+    _topk_positions,
 )
 from . import batching
 from .batching import along
@@ -53,7 +53,7 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
 _sort = define(
     "sort", "general", _sort_forward, (_d_distinct,),
     jax="reduce.sort", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct, places=_sort_places,
+    params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct, positions=_sort_positions,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.SORT,
 )  # fmt: skip
 _argsort = define(
@@ -63,7 +63,7 @@ _argsort = define(
 _topk = define(
     "topk", "general", _topk_forward, (_d_topk,),
     jax="reduce.topk", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=batching.dims(1), jvp=_j_topk, places=_topk_places,
+    batch=batching.dims(1), jvp=_j_topk, positions=_topk_positions,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
         refused_as("b", "topk does not support bool dtypes on CPU"),
@@ -85,9 +85,9 @@ _median = define(
     refuses=no_kernel("cb"), samples=samples.MEDIAN,
 )  # fmt: skip
 _median_dim = define(
-    "median_dim", "general", pick(_median_place), (d_pick,),
+    "median_dim", "general", pick(_median_position), (d_pick,),
     jax="reduce.median_dim", constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=along, jvp=j_pick, display="MedianBackward1", places=partial(picked, _median_place, np),
+    batch=along, jvp=j_pick, display="MedianBackward1", positions=partial(picked, _median_position, np),
     refuses=no_kernel("cb", "median_cpu"), samples=samples.MEDIAN_DIM,
 )  # fmt: skip
 _nanmedian = define(
@@ -96,10 +96,10 @@ _nanmedian = define(
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN,
 )  # fmt: skip
 _nanmedian_dim = define(
-    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,),
+    "nanmedian_dim", "general", pick(_nanmedian_position), (d_pick,),
     constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
     batch=along, jvp=j_pick,
-    display="NanmedianBackward1", places=partial(picked, _nanmedian_place, np),
+    display="NanmedianBackward1", positions=partial(picked, _nanmedian_position, np),
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN_DIM,
 )  # fmt: skip
 _kthvalue = define(
@@ -108,6 +108,6 @@ _kthvalue = define(
     params=("dim", "keepdim", "k"), batch=along, jvp=j_pick, refuses=no_kernel("cb"), samples=samples.KTHVALUE,
 )  # fmt: skip
 _mode = define(
-    "mode", "general", pick(_mode_place), (d_pick,), constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
-    batch=along, jvp=j_pick, places=partial(picked, _mode_place, np), refuses=no_kernel("c"), samples=samples.MODE,
+    "mode", "general", pick(_mode_position), (d_pick,), constant_in="", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    batch=along, jvp=j_pick, positions=partial(picked, _mode_position, np), refuses=no_kernel("c"), samples=samples.MODE,
 )  # fmt: skip

@@ -188,15 +188,15 @@ def check_grads(
         raise ValueError(f"check_grads(): modes are 'rev' and 'fwd', but got {modes}")
     single = isinstance(args, Tensor | np.ndarray | float | complex)
     leaves, spec = tree.flatten((args,) if single else tuple(args))
-    places = [i for i, x in enumerate(leaves) if is_inexact(getattr(x, "_d", x)) or isinstance(x, float | complex)]
-    xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in (leaves[i] for i in places)]
-    for i, x in zip(places, xs, strict=True):
+    positions = [i for i, x in enumerate(leaves) if is_inexact(getattr(x, "_d", x)) or isinstance(x, float | complex)]
+    xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in (leaves[i] for i in positions)]
+    for i, x in zip(positions, xs, strict=True):
         if x.dtype not in (np.float64, np.complex128):
             raise TypeError(f"check_grads() needs inputs of float64 or complex128, but input {i} is {x.dtype}: use double()")
 
     def function(*ts: Any) -> tuple[Any, ...]:
         full = list(leaves)
-        for i, t in zip(places, ts, strict=True):
+        for i, t in zip(positions, ts, strict=True):
             full[i] = t
         return tuple([y for y in tree.flatten(f(*tree.unflatten(spec, full)))[0] if is_inexact(getattr(y, "_d", None))])
 

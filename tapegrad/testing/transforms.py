@@ -204,11 +204,11 @@ def laplacian(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 SAMPLES = 2
 
 
-def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
+def _subsets(positions: Sequence[int]) -> list[tuple[int, ...]]:
     """Sets of arguments to map over: all of up to three; of more, the whole, each alone, and all but each one."""
-    whole = tuple(places)
-    alone = [(p,) for p in places]
-    but_one = [tuple([q for q in places if q != p]) for p in places] if len(places) > 2 else []
+    whole = tuple(positions)
+    alone = [(p,) for p in positions]
+    but_one = [tuple([q for q in positions if q != p]) for p in positions] if len(positions) > 2 else []
     return [s for s in dict.fromkeys([whole, *alone, *but_one]) if s]
 
 
@@ -236,9 +236,9 @@ def _same_as_loop(
 @law
 def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """vmap over any of the arguments is a loop; so are vmap of reverse and forward mode, and forward mode of vmap."""
-    places = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
+    positions = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
 
-    for chosen in _subsets(places):
+    for chosen in _subsets(positions):
 
         def value(*xs: Any, chosen: tuple[int, ...] = chosen) -> tuple[Any, ...]:
             given = [leaf(a, False) for a in arrays]
@@ -250,12 +250,12 @@ def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     moving = differentiable(op, arrays)
     if not moving:
         return
-    fixed = [leaf(_copies(arrays[i]), False) for i in places]
-    xs = tuple([fixed[places.index(i)] for i in moving])
+    fixed = [leaf(_copies(arrays[i]), False) for i in positions]
+    xs = tuple([fixed[positions.index(i)] for i in moving])
 
     def smooth(fixed: Sequence[Any], *xs: Any) -> tuple[Any, ...]:
         full: list[Any] = list(arrays)
-        for i, t in zip((*places, *moving), (*fixed, *xs), strict=True):
+        for i, t in zip((*positions, *moving), (*fixed, *xs), strict=True):
             full[i] = t
         return tuple([y for y in call(op, full, params)[: op.differentiable] if is_inexact(y._d)])
 

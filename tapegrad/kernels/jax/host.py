@@ -21,15 +21,15 @@ Array = Any
 def in_arrays(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Array]]:
     """function(*operands) as a function of the JAX arrays among the operands and in their sequences; and these arrays."""
     leaves, tree = jax.tree.flatten(operands)
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
 
     def run(*arrays: Any) -> Any:
         filled = list(leaves)
-        for i, array in zip(places, arrays, strict=True):
+        for i, array in zip(positions, arrays, strict=True):
             filled[i] = array
         return function(*jax.tree.unflatten(tree, filled))
 
-    return run, [leaves[i] for i in places]
+    return run, [leaves[i] for i in positions]
 
 
 def on_host(op: Op) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
-"""Indexing for JAX: reading, writing and adding at places.
+"""Indexing for JAX: reading, writing and adding at positions.
 
-Where several values are written to one place the last one stays, on every backend: XLA alone leaves that open.
+Where several values are written to one position the last one stays, on every backend: XLA alone leaves that open.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _located(x: Any, key: Any) -> tuple[Any, Any]:
 
 def read(x: Any, key: Any) -> Any:
     """nan, or the least integer, where an index computed by the program is out of range."""
-    line, places = _located(x, key)
-    return line.at[places].get(mode="fill") if any([isinstance(i, jax.Array) for i in places]) else line[places]
+    line, positions = _located(x, key)
+    return line.at[positions].get(mode="fill") if any([isinstance(i, jax.Array) for i in positions]) else line[positions]
 
 
 def _box(shape: Sizes, key: Any) -> list[range]:
-    """The places along each dimension that a basic index shows."""
+    """The positions along each dimension that a basic index shows."""
     items = [i for i in key if i is not None]
     at = items.index(Ellipsis) if Ellipsis in items else len(items)
     items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + (Ellipsis in items))
@@ -52,11 +52,11 @@ def _in_box(v: Any, box: list[range]) -> Any:
 
 
 def write(x: Any, v: Any, key: Any) -> Any:
-    line, places = _located(x, key)
+    line, positions = _located(x, key)
     v = jnp.asarray(v, x.dtype)
     if _is_basic(key):
         return _put_part(x, v, key)
-    number, last = _writers(line, places)
+    number, last = _writers(line, positions)
     rest = line.shape[last.ndim :]
     written = jnp.broadcast_to(v, number.shape + rest).reshape(-1, *rest)
     if not written.size:
@@ -75,29 +75,29 @@ def _put_part(x: Any, v: Any, key: Any) -> Any:
     return lax.dynamic_update_slice(x, _in_box(part, box), [min(r) for r in box])
 
 
-def _writers(line: Any, places: Any) -> tuple[Any, Any]:
-    """Numbers of the indexed elements, and for each place the last that it gets, -1 for none.
+def _writers(line: Any, positions: Any) -> tuple[Any, Any]:
+    """Numbers of the indexed elements, and for each position the last that it gets, -1 for none.
 
     The elements are whole rows of the array where nothing but integers index its first dimensions.
     """
-    lead = len(places) if all([hasattr(i, "dtype") and i.dtype.kind in "iu" for i in places]) else line.ndim
-    shape = jax.eval_shape(lambda x: x[places], np.broadcast_to(False, line.shape[:lead])).shape
+    lead = len(positions) if all([hasattr(i, "dtype") and i.dtype.kind in "iu" for i in positions]) else line.ndim
+    shape = jax.eval_shape(lambda x: x[positions], np.broadcast_to(False, line.shape[:lead])).shape
     number = lax.iota(int, math.prod(shape)).reshape(shape)
-    return number, jnp.full(line.shape[:lead], -1).at[places].max(number)
+    return number, jnp.full(line.shape[:lead], -1).at[positions].max(number)
 
 
 def zero_at(g: Any, key: Any) -> Any:
     if _is_basic(key):
         return _put_part(g, jnp.zeros((), g.dtype), key)
-    line, places = _located(g, key)
-    return line.at[places].set(0).reshape(g.shape)
+    line, positions = _located(g, key)
+    return line.at[positions].set(0).reshape(g.shape)
 
 
 def written_part(g: Any, key: Any) -> Any:
-    line, places = _located(g, key)
-    number, last = _writers(line, places)
-    is_last = (last[places] == number).reshape(*number.shape, *(1,) * (line.ndim - last.ndim))
-    return jnp.where(is_last, line[places], 0)
+    line, positions = _located(g, key)
+    number, last = _writers(line, positions)
+    is_last = (last[positions] == number).reshape(*number.shape, *(1,) * (line.ndim - last.ndim))
+    return jnp.where(is_last, line[positions], 0)
 
 
 def write_zeros(g: Any, shape: Sizes, key: Any) -> Any:
@@ -105,8 +105,8 @@ def write_zeros(g: Any, shape: Sizes, key: Any) -> Any:
 
 
 def add_at(x: Any, v: Any, key: Any) -> Any:
-    line, places = _located(x, key)
-    return line.at[places].add(jnp.asarray(v, x.dtype)).reshape(x.shape)
+    line, positions = _located(x, key)
+    return line.at[positions].add(jnp.asarray(v, x.dtype)).reshape(x.shape)
 
 
 def index_zeros(g: Any, shape: Sizes, key: Any) -> Any:
@@ -120,13 +120,13 @@ def index_zeros(g: Any, shape: Sizes, key: Any) -> Any:
 
 
 def max_at(x: Any, v: Any, key: Any) -> Any:
-    line, places = _located(x, key)
-    return line.at[places].max(v).reshape(x.shape)
+    line, positions = _located(x, key)
+    return line.at[positions].max(v).reshape(x.shape)
 
 
 def min_at(x: Any, v: Any, key: Any) -> Any:
-    line, places = _located(x, key)
-    return line.at[places].min(v).reshape(x.shape)
+    line, positions = _located(x, key)
+    return line.at[positions].min(v).reshape(x.shape)
 
 
 def max_rows(x: Any, v: Any, rows: Any) -> Any:
@@ -150,7 +150,7 @@ def is_last(rows: Any, count: int) -> Any:
     return (last[rows] == number)[..., None]
 
 
-def true_places(mask: Any, lead: int, count: int) -> Any:
+def true_positions(mask: Any, lead: int, count: int) -> Any:
     shape = mask.shape[:lead]
     rows = mask.reshape(math.prod(shape), math.prod(mask.shape[lead:]))
     return jnp.argsort(~rows, axis=1, stable=True)[:, :count].reshape(*shape, count)

@@ -159,8 +159,8 @@ def phase_free(g: Any, k: Any, text: str) -> Any:
 
 def products_without(s: Any, k: int) -> Any:
     n = s.shape[-1]
-    *places, own = [lax.broadcasted_iota(jnp.int32, (n,) * (k + 1), d) for d in range(k + 1)]
-    left_out = functools.reduce(lax.add, [(place == own).astype(jnp.int32) for place in places])
+    *positions, own = [lax.broadcasted_iota(jnp.int32, (n,) * (k + 1), d) for d in range(k + 1)]
+    left_out = functools.reduce(lax.add, [(position == own).astype(jnp.int32) for position in positions])
     product = jnp.prod(jnp.where(left_out > 0, 1, s.reshape(*s.shape[:-1], *(1,) * k, n)), -1)
     return jnp.where((left_out <= 1).all(-1), product, 0)
 

@@ -18,7 +18,7 @@ def in_order(x: Any) -> Any:
     return x
 
 
-def partition(x: Any, places: Any, axis: int = -1) -> Any:
+def partition(x: Any, positions: Any, axis: int = -1) -> Any:
     """All in order: XLA has nothing quicker."""
     return jnp.sort(x, axis)
 

@@ -179,12 +179,12 @@ def prod_others(x: Array, dim: int) -> Array:
 
 
 def running(extreme: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
-    """Running extremes with the last place that attains each; a nan is one from where it stands on."""
+    """Running extremes with the last position that attains each; a nan is one from where it stands on."""
 
     def run(x: Array, dim: int) -> tuple[Array, Array]:
         values = scanned(extreme, x, dim)
-        place = lax.broadcasted_iota(np.int64, x.shape, dim)
-        return values, scanned(lax.cummax, jnp.where((x == values) | (x != x), place, 0), dim)
+        position = lax.broadcasted_iota(np.int64, x.shape, dim)
+        return values, scanned(lax.cummax, jnp.where((x == values) | (x != x), position, 0), dim)
 
     return run
 
@@ -196,25 +196,25 @@ cummin = running(lax.cummin)
 # ------------------------------------------------------------------------------------------------------------------ orders
 
 
-def values_at(x: Array, place: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """The elements at places along dim, and the places."""
-    index = jnp.expand_dims(place, dim)
+def values_at(x: Array, position: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The elements at positions along dim, and the positions."""
+    index = jnp.expand_dims(position, dim)
     value = jnp.take_along_axis(x, index, dim)
-    return (value, index) if keepdim else (value.reshape(place.shape), place)
+    return (value, index) if keepdim else (value.reshape(position.shape), position)
 
 
-def first_place(x: Array, value: Array, dim: int) -> Array:
-    """The first place along dim that holds the value; a nan is found where a nan stands."""
+def first_position(x: Array, value: Array, dim: int) -> Array:
+    """The first position along dim that holds the value; a nan is found where a nan stands."""
     return jnp.argmax((x == value) | ((x != x) & (value != value)), dim)
 
 
 def sort(x: Array, dim: int, descending: bool, stable: bool = True) -> tuple[Array, Array]:
     """The elements in order along dim and where they stood; of equal ones as they stood, nan counts as the largest."""
-    place = lax.broadcasted_iota(np.int64, x.shape, dim)
+    position = lax.broadcasted_iota(np.int64, x.shape, dim)
     if not descending:
-        values, order = lax.sort((x, place), dimension=dim, num_keys=1)
+        values, order = lax.sort((x, position), dimension=dim, num_keys=1)
         return values, order
-    values, order = lax.sort((lax.rev(x, (dim,)), lax.rev(place, (dim,))), dimension=dim, num_keys=1)
+    values, order = lax.sort((lax.rev(x, (dim,)), lax.rev(position, (dim,))), dimension=dim, num_keys=1)
     return lax.rev(values, (dim,)), lax.rev(order, (dim,))
 
 
@@ -233,16 +233,16 @@ def median_dim(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     last = lax.slice_in_dim(rows, n - 1, n, axis=dim)
     middle = (n - 1) // 2
     value = jnp.where(last != last, last, lax.slice_in_dim(rows, middle, middle + 1, axis=dim))
-    return values_at(x, first_place(x, value, dim), dim, keepdim)
+    return values_at(x, first_position(x, value, dim), dim, keepdim)
 
 
 def kthvalue(x: Array, dim: int, keepdim: bool, k: int) -> tuple[Array, Array]:
     value = lax.slice_in_dim(lax.sort(x, dimension=dim), k - 1, k, axis=dim)
-    return values_at(x, first_place(x, value, dim), dim, keepdim)
+    return values_at(x, first_position(x, value, dim), dim, keepdim)
 
 
 def index_along(index: Array, dim: int) -> tuple[Array, ...]:
-    """An index of whole arrays that picks places along dim, as take_along does."""
+    """An index of whole arrays that picks positions along dim, as take_along does."""
     return tuple([index if d == dim else lax.broadcasted_iota(np.int64, index.shape, d) for d in range(index.ndim)])
 
 

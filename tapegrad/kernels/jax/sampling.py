@@ -16,7 +16,7 @@ from .forwards import FORWARDS
 
 def _path(speed: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     """The steps of `table.sampling` as loops, so that the speed is compiled once; none where the parameter has not moved."""
-    places, weights = np.array([0, 0.5, 0.5, 1]), np.array([1, 2, 2, 1]) / 6
+    positions, weights = np.array([0, 0.5, 0.5, 1]), np.array([1, 2, 2, 1]) / 6
 
     def forward(a: Any, start: Any, sample: Any) -> Any:
         shape = np.broadcast_shapes(a.shape, sample.shape)
@@ -25,11 +25,11 @@ def _path(speed: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], An
 
         def step(x: Any, i: Any) -> Any:
             def stage(carried: Any, given: Any) -> Any:
-                (k, moved), (place, weight) = carried, given
-                k = speed(x + place * k, start + (i + place) * h, h)
+                (k, moved), (position, weight) = carried, given
+                k = speed(x + position * k, start + (i + position) * h, h)
                 return (k, moved + weight * k), None
 
-            (_, moved), _ = lax.scan(stage, (jnp.zeros_like(x), x), (places.astype(a.dtype), weights.astype(a.dtype)))
+            (_, moved), _ = lax.scan(stage, (jnp.zeros_like(x), x), (positions.astype(a.dtype), weights.astype(a.dtype)))
             return moved, None
 
         still = (a == start) | ((a != a) & (start != start))

@@ -65,29 +65,29 @@ def constant_pad(x: Array, widths: Sequence[tuple[int, int]], value: float) -> A
 
 def windows(x: Array, dim: int, size: int, step: int) -> Array:
     count = (x.shape[dim] - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    return jnp.moveaxis(x[(slice(None),) * dim + (places,)], dim + 1, -1)
+    positions = np.arange(count)[:, None] * step + np.arange(size)
+    return jnp.moveaxis(x[(slice(None),) * dim + (positions,)], dim + 1, -1)
 
 
 def windows_sum(g: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
-    places = np.arange(g.shape[dim])[:, None] * step + np.arange(size)
-    return jnp.zeros(shape, g.dtype).at[(slice(None),) * dim + (places,)].add(jnp.moveaxis(g, -1, dim + 1))
+    positions = np.arange(g.shape[dim])[:, None] * step + np.arange(size)
+    return jnp.zeros(shape, g.dtype).at[(slice(None),) * dim + (positions,)].add(jnp.moveaxis(g, -1, dim + 1))
 
 
-def strided_places(size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
-    places = np.full(size, offset)
+def strided_positions(size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
+    positions = np.full(size, offset)
     for d, (n, k) in enumerate(zip(size, stride, strict=True)):
-        places += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - d))
-    return places
+        positions += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - d))
+    return positions
 
 
 def as_strided(x: Array, size: Any, stride: Any, offset: int, order: tuple[int, ...]) -> Array:
-    return lax.transpose(x, order).reshape(-1)[strided_places(size, stride, offset)]
+    return lax.transpose(x, order).reshape(-1)[strided_positions(size, stride, offset)]
 
 
 def strided_sum(g: Array, shape: Any, size: Any, stride: Any, offset: int, order: tuple[int, ...]) -> Array:
     """Each element of g added at its place in the line of the elements."""
-    line = jnp.zeros(math.prod(shape), g.dtype).at[strided_places(size, stride, offset)].add(g)
+    line = jnp.zeros(math.prod(shape), g.dtype).at[strided_positions(size, stride, offset)].add(g)
     return lax.transpose(line.reshape([shape[d] for d in order]), np.argsort(order))
 
 
@@ -108,10 +108,10 @@ def put(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ...]]]) -> A
         return put(x.reshape(params[0]), value, rest).reshape(x.shape)
     if name in ("permute", "transpose", "t"):
         return lax.transpose(put(lax.transpose(x, params[0]), value, rest), np.argsort(params[0]))
-    return put_by_places(x, value, chain)
+    return put_by_positions(x, value, chain)
 
 
-def put_by_places(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ...]]]) -> Array:
+def put_by_positions(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ...]]]) -> Array:
     """The same for any views: numbers of the elements (two of a complex one) are followed through the chain."""
     pairs = x.dtype.kind == "c"
     line = jnp.stack((x.real, x.imag), -1).reshape(-1) if pairs else x.reshape(-1)
@@ -122,8 +122,8 @@ def put_by_places(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ..
     value = jnp.broadcast_to(jnp.asarray(value), shown.shape)
     if shown.dtype.kind == "c":
         value = jnp.stack((value.real, value.imag), -1)
-    places = np.array(shown, order="C").reshape(-1).view(np.float64).astype(np.intp)
-    line = line.at[places].set(value.reshape(-1).astype(line.dtype))
+    positions = np.array(shown, order="C").reshape(-1).view(np.float64).astype(np.intp)
+    line = line.at[positions].set(value.reshape(-1).astype(line.dtype))
     if pairs:
         line = lax.complex(*lax.split(line.reshape(-1, 2), (1, 1), 1))
     return line.reshape(x.shape)

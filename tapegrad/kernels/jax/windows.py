@@ -46,11 +46,11 @@ class Windows:
         """For each tap whether it lies in x; None where it always does."""
         masks = []
         for start in self.starts:
-            places = [
+            positions = [
                 np.arange(m) * s + a - p
                 for m, s, a, p in zip(self.sizes, self.stride, start, self.padding, strict=True)
             ]  # fmt: skip
-            axes = [(i >= 0) & (i < n) for i, n in zip(places, self.before, strict=True)]
+            axes = [(i >= 0) & (i < n) for i, n in zip(positions, self.before, strict=True)]
             mask = functools.reduce(np.logical_and.outer, axes)
             masks.append(None if mask.all() else mask)
         return masks
@@ -144,9 +144,9 @@ def _depthwise_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, di
         parts = windows.back(y * f for f in _of_filters(w))
         return parts if len(w) == groups else parts.reshape(len(y), groups, -1, *x).sum(2)
     out, one = jnp.zeros((len(y), groups, *x), y.dtype), (1,) * len(x)
-    for taps, places, sizes, before, steps in convolution.phases(x, w.shape[2:], stride, padding, dilation):
+    for taps, positions, sizes, before, steps in convolution.phases(x, w.shape[2:], stride, padding, dilation):
         part = _depthwise_input(y, w[(..., *taps)], sizes, one, before, steps, groups)
-        out = out + index_zeros(part, out.shape, (..., *places))
+        out = out + index_zeros(part, out.shape, (..., *positions))
     return out
 
 
@@ -230,26 +230,26 @@ def pool_pick(v: Any, x: Any, y: Any, *params: Any) -> Any:
     return out
 
 
-def pool_places(x: Any, y: Any, *params: Any) -> Any:
+def pool_positions(x: Any, y: Any, *params: Any) -> Any:
     windows = _windows(x, *params)
-    places = jnp.arange(math.prod(windows.before)).reshape(windows.before)
-    return pool_pick(jnp.broadcast_to(places, x.shape), x, y, *params)
+    positions = jnp.arange(math.prod(windows.before)).reshape(windows.before)
+    return pool_pick(jnp.broadcast_to(positions, x.shape), x, y, *params)
 
 
 def window_best(x: Any, indices: Sequence[Any]) -> Any:
     dims = len(indices)
     sizes, lead = x.shape[-dims:], x.shape[:-dims]
-    place: Any = 0
+    position: Any = 0
     for k, (own, n) in enumerate(zip(indices, sizes, strict=True)):
         spread = [1] * (2 * dims)
         spread[k], spread[dims + k] = own.shape[-2:]
-        place = place * n + own.reshape(*own.shape[:-2], *spread)
-    count = math.prod(place.shape[-dims:])
-    place = jnp.broadcast_to(place, (*lead, *place.shape[-2 * dims :])).reshape(*lead, -1, count)
-    values = jnp.take_along_axis(x.reshape(*lead, math.prod(sizes)), place.reshape(*lead, -1), -1).reshape(place.shape)
+        position = position * n + own.reshape(*own.shape[:-2], *spread)
+    count = math.prod(position.shape[-dims:])
+    position = jnp.broadcast_to(position, (*lead, *position.shape[-2 * dims :])).reshape(*lead, -1, count)
+    values = jnp.take_along_axis(x.reshape(*lead, math.prod(sizes)), position.reshape(*lead, -1), -1).reshape(position.shape)
     nan = jnp.isnan(values)
     best = jnp.where(nan.any(-1), count - 1 - nan[..., ::-1].argmax(-1), values.argmax(-1))
-    best = jnp.take_along_axis(place, best[..., None], -1).astype(int)
+    best = jnp.take_along_axis(position, best[..., None], -1).astype(int)
     return best.reshape(*lead, *[own.shape[-2] for own in indices])
 
 

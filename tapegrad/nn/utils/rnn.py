@@ -123,18 +123,18 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return None if permutation is None else sort.argsort(permutation)
 
 
-def _places(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
+def _positions(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
     """Flat indices of packed rows in a padded batch; `columns`: position of each sequence in the batch."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     column = np.concatenate([columns[:n] for n in sizes])
     return column * steps + step if batch_first else step * len(columns) + column
 
 
-def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Tensor:
+def _placed(data: Any, positions: Any, size: tuple[int, int], value: Any) -> Tensor:
     """(*size, ...) filled with a value, with the rows of data at the flat indices of the first two dimensions."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    placed: Tensor = filled.index_copy(0, fixed(places), data)
+    placed: Tensor = filled.index_copy(0, fixed(positions), data)
     return placed.reshape(*size, *rest)
 
 
@@ -177,8 +177,8 @@ def pack_padded_sequence(
     if count[0] > steps:
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
-    places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = input.reshape(steps * n, *input.shape[2:])[fixed(places)]
+    positions = _positions(sizes, steps, np.arange(n) if order is None else order, batch_first)
+    data = input.reshape(steps * n, *input.shape[2:])[fixed(positions)]
     return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 
@@ -211,8 +211,8 @@ def pad_packed_sequence(
     if sequence.unsorted_indices is not None:
         back = np.array(sequence.unsorted_indices.tolist())
         count, columns = count[back], np.argsort(back)
-    places = _places(sizes, steps, columns, batch_first)
-    padded = _placed(sequence.data, places, (n, steps) if batch_first else (steps, n), padding_value)
+    positions = _positions(sizes, steps, columns, batch_first)
+    padded = _placed(sequence.data, positions, (n, steps) if batch_first else (steps, n), padding_value)
     return padded, fixed(count)
 
 
@@ -252,9 +252,9 @@ def pad_sequence(
     sequence = np.repeat(np.arange(n), count)
     step = np.concatenate([np.arange(k) for k in count])
     step = step + (steps - count)[sequence] if padding_side == "left" else step
-    places = sequence * steps + step if batch_first else step * n + sequence
+    positions = sequence * steps + step if batch_first else step * n + sequence
     data = cat([x.to(rows[0].dtype) for x in rows], 0)
-    return _placed(data, places, (n, steps) if batch_first else (steps, n), padding_value)
+    return _placed(data, positions, (n, steps) if batch_first else (steps, n), padding_value)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:

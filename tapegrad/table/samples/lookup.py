@@ -25,6 +25,6 @@ def is_last() -> Iterator[Sample]:
     yield Sample((INDEX,), (4,))
 
 
-def true_places() -> Iterator[Sample]:
+def true_positions() -> Iterator[Sample]:
     yield Sample((INDEX == 2,), (1, 1))
     yield Sample((INDEX > 0,), (0, 3))
