@@ -327,18 +327,18 @@ SPACES = {
 
 @pytest.mark.parametrize("family", sorted({line.family for line in names.LINES}))
 def test_a_public_name_is_where_its_line_says(family):
-    for line, place in [(n, place) for n in names.LINES if n.family == family for place in n.places]:
-        if place in SPACES:
-            assert getattr(SPACES[place], line.name) is line.resolve()
-        elif place == "Tensor":
+    for line, form in [(n, form) for n in names.LINES if n.family == family for form in n.forms]:
+        if form in SPACES:
+            assert getattr(SPACES[form], line.name) is line.resolve()
+        elif form == "Tensor":
             assert getattr(tapegrad.Tensor, line.name) is line.resolve()
-        elif place == "tg_":
+        elif form == "tg_":
             assert getattr(tapegrad, line.name + "_") is getattr(tapegrad.Tensor, line.name + "_")
-        elif place in names.OPERATORS:
+        elif form in names.OPERATORS:
             function = line.resolve()
-            assert getattr(tapegrad.Tensor, names.OPERATORS[place]) is getattr(function, "operator", function)
-        elif place in names.IN_PLACE_OPERATORS:
-            method = getattr(tapegrad.Tensor, names.IN_PLACE_OPERATORS[place])
+            assert getattr(tapegrad.Tensor, names.OPERATORS[form]) is getattr(function, "operator", function)
+        elif form in names.IN_PLACE_OPERATORS:
+            method = getattr(tapegrad.Tensor, names.IN_PLACE_OPERATORS[form])
             assert method is getattr(tapegrad.Tensor, line.name + "_")
         else:
             assert getattr(tapegrad.Tensor, line.name + "_").__doc__
@@ -355,17 +355,17 @@ def test_public_functions_can_be_pickled(owner):
     assert [f for f in functions if pickle.loads(pickle.dumps(f)) is not f] == []
 
 
-def test_no_name_stands_twice_in_a_place():
-    for place in [*SPACES, "Tensor", *names.OPERATORS]:
-        shown = [line.name if place not in names.OPERATORS else place for line in names.at(place)]
-        assert len(set(shown)) == len(shown), place
+def test_no_name_stands_twice_in_a_form():
+    for form in [*SPACES, "Tensor", *names.OPERATORS]:
+        shown = [line.name if form not in names.OPERATORS else form for line in names.at(form)]
+        assert len(set(shown)) == len(shown), form
 
 
 def test_every_function_of_functions_that_is_public_has_a_line():
-    for place, module in SPACES.items():
+    for form, module in SPACES.items():
         fill(module)
         own = {n for n, v in vars(module).items() if getattr(v, "__module__", "").startswith("tapegrad.functions.")}
-        lines = {line.name for line in names.at(place)} | {line.name + "_" for line in names.at("tg_")}
+        lines = {line.name for line in names.at(form)} | {line.name + "_" for line in names.at("tg_")}
         classes = {n for n in own if isinstance(getattr(module, n), type)}
         assert own - classes - lines <= {"default_generator"}
 
@@ -391,7 +391,7 @@ def test_a_record_alone_makes_a_reduction_public():
 
 @pytest.mark.parametrize("text", ["reduce:\n sum nowhere\n", "reduce:\n sum\n"])
 def test_a_line_of_names_without_a_known_place_is_refused(text):
-    with pytest.raises(ValueError, match="no such place"):
+    with pytest.raises(ValueError, match="no such form"):
         names.read(text)
 
 

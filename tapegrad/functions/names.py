@@ -2,10 +2,10 @@
 
 A line stands under the module of `functions/` that has the function, and says
 
-    name                   places
-    name = function        places, where the function has another name there
+    name                   forms
+    name = function        forms, where the function has another name there
 
-What has no function there follows from the record of its name: see `derived`. The places:
+What has no function there follows from the record of its name: see `derived`. The forms:
 
     tg                     tapegrad.name
     linalg special fft     tapegrad.linalg.name, ...
@@ -846,7 +846,7 @@ OPERATORS = {
     "-x": "__neg__", "+x": "__pos__", "~x": "__invert__", "abs(x)": "__abs__",
 }  # fmt: skip
 IN_PLACE_OPERATORS = {f"x{symbol}=y": f"__i{name}__" for name, symbol in SYMBOLS.items()}
-PLACES = {
+FORMS = {
     "tg", "tg_", "linalg", "special", "fft", "functional", "Tensor", "Tensor_", "view_", *OPERATORS, *IN_PLACE_OPERATORS,
 }  # fmt: skip
 
@@ -857,7 +857,7 @@ class Line(NamedTuple):
     name: str
     function: str
     family: str
-    places: tuple[str, ...]
+    forms: tuple[str, ...]
 
     def resolve(self) -> Callable[..., Any]:
         """The function."""
@@ -869,7 +869,7 @@ def read(text: str) -> list[Line]:
     """The lines of a table.
 
     Raises:
-        ValueError: for a line without a place, or with one that is not known.
+        ValueError: for a line without a form, or with one that is not known.
     """
     lines = []
     family = ""
@@ -878,35 +878,35 @@ def read(text: str) -> list[Line]:
             family = words[0].removesuffix(":")
             continue
         function = words[2] if words[1:2] == ["="] else words[0]
-        places = words[3:] if words[1:2] == ["="] else words[1:]
-        if not places or not PLACES.issuperset(places):
-            raise ValueError(f"table of public names: {' '.join(words)}: no such place, or none")
-        lines.append(Line(words[0], function, family, tuple(places)))
+        forms = words[3:] if words[1:2] == ["="] else words[1:]
+        if not forms or not FORMS.issuperset(forms):
+            raise ValueError(f"table of public names: {' '.join(words)}: no such form, or none")
+        lines.append(Line(words[0], function, family, tuple(forms)))
     return lines
 
 
 LINES = read(NAMES)
 
 
-def at(place: str) -> list[Line]:
-    """The lines of a place."""
-    return [line for line in LINES if place in line.places]
+def at(form: str) -> list[Line]:
+    """The lines of a form."""
+    return [line for line in LINES if form in line.forms]
 
 
 @functools.cache
-def lines_of(place: str) -> dict[str, Line]:
-    """The lines of a place by their names, in alphabetical order."""
-    return {line.name: line for line in sorted(at(place))}
+def lines_of(form: str) -> dict[str, Line]:
+    """The lines of a form by their names, in alphabetical order."""
+    return {line.name: line for line in sorted(at(form))}
 
 
-def namespace(place: str) -> dict[str, Callable[..., Any]]:
+def namespace(form: str) -> dict[str, Callable[..., Any]]:
     """The functions of a namespace by their names, in alphabetical order."""
-    return {name: line.resolve() for name, line in lines_of(place).items()}
+    return {name: line.resolve() for name, line in lines_of(form).items()}
 
 
-def finder(place: str, page: dict[str, Any]) -> Callable[[str], Any]:
+def finder(form: str, page: dict[str, Any]) -> Callable[[str], Any]:
     """The `__getattr__` of a module that shows a namespace: it finds a function and keeps it on the module's page."""
-    lines = lines_of(place)
+    lines = lines_of(form)
 
     def find(name: str) -> Any:
         if name not in lines:

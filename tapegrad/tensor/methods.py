@@ -23,12 +23,12 @@ SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors 
 
 
 class LazyMethod:
-    """A method that is made when it is first looked up, and then stands in its own place."""
+    """A method that is made when it is first looked up, and then replaces this."""
 
-    __slots__ = ("line", "name", "place")
+    __slots__ = ("form", "line", "name")
 
-    def __init__(self, name: str, line: names.Line, place: str) -> None:
-        self.name, self.line, self.place = name, line, place
+    def __init__(self, name: str, line: names.Line, form: str) -> None:
+        self.name, self.line, self.form = name, line, form
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self.made().__get__(instance, owner)
@@ -38,7 +38,7 @@ class LazyMethod:
         with MAKING:
             found = vars(TableMethods)[self.name]
             if found is self:
-                found = _method(self.line, self.place, function)
+                found = _method(self.line, self.form, function)
                 setattr(TableMethods, self.name, found)
         return found
 
@@ -46,26 +46,26 @@ class LazyMethod:
 MAKING = threading.RLock()
 
 
-def _method(line: names.Line, place: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if place in ("Tensor_", "view_"):
-        return _in_place(function, place)
-    if place in names.OPERATORS:
+def _method(line: names.Line, form: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if form in ("Tensor_", "view_"):
+        return _in_place(function, form)
+    if form in names.OPERATORS:
         return getattr(function, "operator", function)
-    return getattr(TableMethods, line.name + "_") if place in names.IN_PLACE_OPERATORS else function
+    return getattr(TableMethods, line.name + "_") if form in names.IN_PLACE_OPERATORS else function
 
 
 def _lazy_methods() -> dict[str, LazyMethod]:
     """Names of methods and operators."""
     found = {}
     for line in names.LINES:
-        for place in line.places:
-            if place == "Tensor":
+        for form in line.forms:
+            if form == "Tensor":
                 name = line.name
-            elif place in ("Tensor_", "view_"):
+            elif form in ("Tensor_", "view_"):
                 name = line.name + "_"
-            elif (name := names.OPERATORS.get(place) or names.IN_PLACE_OPERATORS.get(place, "")) == "":
+            elif (name := names.OPERATORS.get(form) or names.IN_PLACE_OPERATORS.get(form, "")) == "":
                 continue
-            found[name] = LazyMethod(name, line, place)
+            found[name] = LazyMethod(name, line, form)
     return found
 
 
@@ -78,9 +78,9 @@ LATER = _lazy_methods()
 
 
 @functools.cache
-def _in_place(function: Callable[..., Any], place: str) -> Callable[..., Any]:
+def _in_place(function: Callable[..., Any], form: str) -> Callable[..., Any]:
     name = function.__name__
-    if place == "view_":
+    if form == "view_":
         return _view_method(name, function)
     if name in index.WRITES:
         return _part_writing_method(name, function, index.WRITES[name])
