@@ -109,8 +109,8 @@ class Program:
         retain, record = at[4] < 0.3, at[5] < 0.15
         ad = self.lib.autograd
         if kind == "edge":
-            places = [ad.graph.get_gradient_edge(t) for t in inputs]
-            self.ended(lambda: ad.grad(outputs, places, ones, retain_graph=retain, allow_unused=True))
+            positions = [ad.graph.get_gradient_edge(t) for t in inputs]
+            self.ended(lambda: ad.grad(outputs, positions, ones, retain_graph=retain, allow_unused=True))
         elif kind == "grad":
             self.ended(
                 lambda: ad.grad(outputs, inputs, ones, retain_graph=retain, create_graph=record, allow_unused=at[6] < 0.7)

@@ -508,24 +508,24 @@ def chain_in_place(L, x, w):
     return y
 
 
-PLACES = [[0, 2, 1, 0], [2, 2, 0, 2]]
+POSITIONS = [[0, 2, 1, 0], [2, 2, 0, 2]]
 MASK = [True, False, True, False]
 FUNCTIONS = {
     "index_add": lambda L, x, w: x.index_add(0, L.tensor([0, 0]), w),
     "index_copy": lambda L, x, w: x.index_copy(0, L.tensor([2, 0]), w),
     "index_put": lambda L, x, w: x.index_put((L.tensor([0, 2]),), w),
     "index_put, adding": lambda L, x, w: x.index_put((L.tensor([0, 0]),), w, accumulate=True),
-    "scatter_add": lambda L, x, w: x.scatter_add(0, L.tensor(PLACES), w),
-    "sum": lambda L, x, w: x.scatter_reduce(0, L.tensor(PLACES), w, "sum"),
-    "prod": lambda L, x, w: x.scatter_reduce(0, L.tensor(PLACES), w, "prod"),
-    "mean": lambda L, x, w: x.scatter_reduce(0, L.tensor(PLACES), w, "mean"),
-    "amax": lambda L, x, w: x.scatter_reduce(0, L.tensor(PLACES), w, "amax"),
-    "amin": lambda L, x, w: x.scatter_reduce(0, L.tensor(PLACES), w, "amin"),
+    "scatter_add": lambda L, x, w: x.scatter_add(0, L.tensor(POSITIONS), w),
+    "sum": lambda L, x, w: x.scatter_reduce(0, L.tensor(POSITIONS), w, "sum"),
+    "prod": lambda L, x, w: x.scatter_reduce(0, L.tensor(POSITIONS), w, "prod"),
+    "mean": lambda L, x, w: x.scatter_reduce(0, L.tensor(POSITIONS), w, "mean"),
+    "amax": lambda L, x, w: x.scatter_reduce(0, L.tensor(POSITIONS), w, "amax"),
+    "amin": lambda L, x, w: x.scatter_reduce(0, L.tensor(POSITIONS), w, "amin"),
     "masked_fill": lambda L, x, w: x.masked_fill(L.tensor(MASK), 1.5),
     "masked_select": lambda L, x, w: x.masked_select(L.tensor(MASK)),
     "masked_scatter": lambda L, x, w: x.masked_scatter(L.tensor(MASK), L.cat([w, w])),
-    "gather": lambda L, x, w: x.gather(0, L.tensor(PLACES)),
-    "take": lambda L, x, w: x.take(L.tensor(PLACES)),
+    "gather": lambda L, x, w: x.gather(0, L.tensor(POSITIONS)),
+    "take": lambda L, x, w: x.take(L.tensor(POSITIONS)),
     "put": lambda L, x, w: x.put(L.tensor([1, 1]), w[0, :2], accumulate=True),
     "getitem": lambda L, x, w: x[L.tensor([0, 0, 2])],
     "unfold": lambda L, x, w: x.unfold(1, 2, 1) * 2,

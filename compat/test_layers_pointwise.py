@@ -381,5 +381,5 @@ def test_signature_of_function(name):
 def test_functions_with_indices_take_all_arguments_by_position():
     for m in BOTH:
         x = m.arange(16.0).reshape(1, 4, 4)
-        y, places = m.nn.functional.max_pool2d_with_indices(x, 2, None, 0, 1, False, False)
-        assert y.tolist() == [[[5.0, 7.0], [13.0, 15.0]]] and places.tolist() == [[[5, 7], [13, 15]]]
+        y, positions = m.nn.functional.max_pool2d_with_indices(x, 2, None, 0, 1, False, False)
+        assert y.tolist() == [[[5.0, 7.0], [13.0, 15.0]]] and positions.tolist() == [[[5, 7], [13, 15]]]

@@ -27,23 +27,23 @@ def index_of(index):
     return tuple(torch.from_numpy(i) if isinstance(i, np.ndarray) else i for i in index)
 
 
-def flat_places(shape, index):
-    places = np.arange(np.prod(shape, dtype=int)).reshape(shape)
-    return torch.tensor(index.at if isinstance(index, FlatIndex) else places[index])
+def flat_positions(shape, index):
+    positions = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    return torch.tensor(index.at if isinstance(index, FlatIndex) else positions[index])
 
 
 def added(x, v, index):
-    places = flat_places(x.shape, index)
-    return x.reshape(-1).index_add(0, places.reshape(-1), v.broadcast_to(places.shape).reshape(-1)).reshape(x.shape)
+    positions = flat_positions(x.shape, index)
+    return x.reshape(-1).index_add(0, positions.reshape(-1), v.broadcast_to(positions.shape).reshape(-1)).reshape(x.shape)
 
 
 def written(x, v, index):
     # the last of several values written to one place stays
-    places = flat_places(x.shape, index).reshape(-1)
-    v = v.broadcast_to(flat_places(x.shape, index).shape).reshape(-1)
-    last = {int(p): k for k, p in enumerate(places)}
+    positions = flat_positions(x.shape, index).reshape(-1)
+    v = v.broadcast_to(flat_positions(x.shape, index).shape).reshape(-1)
+    last = {int(p): k for k, p in enumerate(positions)}
     kept = torch.tensor(list(last.values()), dtype=torch.int64)
-    return x.reshape(-1).index_put((places[kept],), v[kept]).reshape(x.shape)
+    return x.reshape(-1).index_put((positions[kept],), v[kept]).reshape(x.shape)
 
 
 def over(function):

@@ -104,13 +104,13 @@ def calls(row):
 
 def gradient(f, batches):
     """The gradient function of a sum of f's results by its floating-point arguments; None if there are none."""
-    places = tuple(i for i, b in enumerate(batches) if b.is_floating_point() or b.is_complex())
+    positions = tuple(i for i, b in enumerate(batches) if b.is_floating_point() or b.is_complex())
 
     def total(*leaves):
         results = [y for y in f(*leaves) if y.is_floating_point() or y.is_complex()]
         return sum([(y.real if y.is_complex() else y).sum() for y in results], tg.zeros((), dtype=tg.float64))
 
-    return tg.func.grad(total, argnums=places) if places else None
+    return tg.func.grad(total, argnums=positions) if positions else None
 
 
 def in_a_loop(f, batches):

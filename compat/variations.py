@@ -55,7 +55,7 @@ def samples(op, tracked, most):
             return
 
 
-def places_of(leaves):
+def positions_of(leaves):
     return [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]
 
 
@@ -65,30 +65,30 @@ def in_dtypes(leaves):
     def cast(wanted):
         return [v.detach().to(getattr(torch, wanted[i])) if i in wanted else v for i, v in enumerate(leaves)]
 
-    places = places_of(leaves)
+    positions = positions_of(leaves)
     for a in DTYPES:
-        yield a, cast(dict.fromkeys(places, a))
-    for k, p in enumerate(places if len(places) > 1 else ()):
+        yield a, cast(dict.fromkeys(positions, a))
+    for k, p in enumerate(positions if len(positions) > 1 else ()):
         for a, b in itertools.permutations(DTYPES, 2):
-            yield f"{k}:{a}, others {b}", cast({**dict.fromkeys(places, b), p: a})
+            yield f"{k}:{a}, others {b}", cast({**dict.fromkeys(positions, b), p: a})
         for a in DTYPES:
             yield f"{k}:{a}", cast({p: a})
 
 
 def without_elements(leaves):
     """(label, leaves): every size, and every dimension of every tensor, as 0; tensors of shapes (0,) and ()."""
-    places = places_of(leaves)
-    shapes = {i: tuple(leaves[i].shape) for i in places}
+    positions = positions_of(leaves)
+    shapes = {i: tuple(leaves[i].shape) for i in positions}
     choices = [
         {i: tuple(0 if n == size else n for n in s) for i, s in shapes.items()} for size in {*sum(shapes.values(), ())}
     ]
-    for i in places:
+    for i in positions:
         for d in range(len(shapes[i])):
             choices.append({**shapes, i: (*shapes[i][:d], 0, *shapes[i][d + 1 :])})
         choices += [{**shapes, i: s} for s in ((0,), ())]
     for d in range(-4, 4):
         choices.append({i: tuple(0 if d in (k, k - len(s)) else n for k, n in enumerate(s)) for i, s in shapes.items()})
-    choices += [dict.fromkeys(places, (0,)), dict.fromkeys(places, ()), {i: (0,) * len(s) for i, s in shapes.items()}]
+    choices += [dict.fromkeys(positions, (0,)), dict.fromkeys(positions, ()), {i: (0,) * len(s) for i, s in shapes.items()}]
     for wanted in {tuple(sorted(c.items())): c for c in choices}.values():
         yield str(list(wanted.values())), [shaped(v, wanted[i]) if i in wanted else v for i, v in enumerate(leaves)]
 

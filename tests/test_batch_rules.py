@@ -47,12 +47,12 @@ def copies(op, a, n):
 
 def choices(op, sample, number):
     """At most three non-empty subsets of the array arguments: all, and of several one (in turn) and all but one."""
-    places = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
-    some = {tuple(places)}
-    if len(places) > 1:
-        some.add((places[number % len(places)],))
-        some.add(tuple(p for p in places if p != places[(number + 1) % len(places)]))
-    return sorted(s for s in some if s and (op.name not in RELATED or len(s) == len(places)))
+    positions = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
+    some = {tuple(positions)}
+    if len(positions) > 1:
+        some.add((positions[number % len(positions)],))
+        some.add(tuple(p for p in positions if p != positions[(number + 1) % len(positions)]))
+    return sorted(s for s in some if s and (op.name not in RELATED or len(s) == len(positions)))
 
 
 def run(op, arrays, n, chosen, params, tracked=()):

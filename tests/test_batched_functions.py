@@ -204,10 +204,10 @@ def test_errors_of_one_sample(function, bad, text):
 
 
 def test_gradients_of_a_table_by_sample():
-    places, table = whole(5, 4), tg.tensor(RNG.normal(size=(5, 2)))
-    got = vmap(grad(lambda w, i: F.embedding(i, w, 2).square().sum()), in_dims=(None, 0))(table, places)
+    positions, table = whole(5, 4), tg.tensor(RNG.normal(size=(5, 2)))
+    got = vmap(grad(lambda w, i: F.embedding(i, w, 2).square().sum()), in_dims=(None, 0))(table, positions)
     want = np.zeros((N, 5, 2))
-    for sample, own in zip(want, places.numpy(), strict=True):
+    for sample, own in zip(want, positions.numpy(), strict=True):
         np.add.at(sample, own, 2 * table.numpy()[own])
     want[:, 2] = 0
     assert np.allclose(got.numpy(), want)

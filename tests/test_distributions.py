@@ -85,8 +85,8 @@ def test_integrals(name):
     np.testing.assert_allclose(d.stddev.item() ** 2, d.variance.item(), rtol=1e-12)
     np.testing.assert_allclose(d.entropy().item(), -(p * d.log_prob(t(x)).numpy())[p > 0].sum(), **near)
     np.testing.assert_allclose(d.perplexity().item(), np.exp(d.entropy().item()), rtol=1e-12)
-    places = np.linspace(*interval, 7)[1:-1] if np.ptp(interval) < 5 else np.array([0.9, 1.3, 2.1])
-    for place in places:
+    positions = np.linspace(*interval, 7)[1:-1] if np.ptp(interval) < 5 else np.array([0.9, 1.3, 2.1])
+    for place in positions:
         y, v = nodes((interval[0], place))
         np.testing.assert_allclose(d.cdf(t(place)).item(), (d.log_prob(t(y)).exp().numpy() * v).sum(), **near)
 

@@ -306,10 +306,10 @@ def test_complex_numbers(flow):
 
 
 def test_elements_by_lists_of_places(flow):
-    x, places = flow.arange(6.0).reshape(2, 3), flow.tensor([[0, 1], [1, 2], [0, 1]])
-    assert flow.gather_nd(x, places).tolist() == [1, 5, 1] and flow.gather_nd(x, places[:1, :1]).tolist() == [[0, 1, 2]]
-    assert flow.scatter_nd(places, flow.tensor([1.0, 2.0, 4.0]), [2, 3]).tolist() == [[0, 5, 0], [0, 0, 2]]
-    assert flow.tensor_scatter_nd_update(x, places[:2], flow.tensor([7.0, 8.0])).tolist() == [[0, 7, 2], [3, 4, 8]]
+    x, index = flow.arange(6.0).reshape(2, 3), flow.tensor([[0, 1], [1, 2], [0, 1]])
+    assert flow.gather_nd(x, index).tolist() == [1, 5, 1] and flow.gather_nd(x, index[:1, :1]).tolist() == [[0, 1, 2]]
+    assert flow.scatter_nd(index, flow.tensor([1.0, 2.0, 4.0]), [2, 3]).tolist() == [[0, 5, 0], [0, 0, 2]]
+    assert flow.tensor_scatter_nd_update(x, index[:2], flow.tensor([7.0, 8.0])).tolist() == [[0, 7, 2], [3, 4, 8]]
     assert flow.slice(x, [[None, None, None], [0, 3, 2]]).tolist() == [[0, 2], [3, 5]]
     assert flow.slice_update(x, flow.zeros(2, 1), [[0, 2, 1], [1, 2, 1]]) is x and x[:, 1].tolist() == [0, 0]
     column, like = flow.tensor([[1.0], [2.0]]), flow.ones(2, 3)

@@ -110,9 +110,9 @@ def test_a_number_has_no_second_dimension(reduction):
 
 def test_writes_at_no_places_have_gradients():
     x, v = tg.ones(4, 3, requires_grad=True), tg.ones(0, 3, requires_grad=True)
-    places = tg.zeros(0, 3, dtype=tg.int64)
+    positions = tg.zeros(0, 3, dtype=tg.int64)
     for write in (tg.scatter, tg.scatter_add):
-        gx, gv = tg.autograd.grad(write(x, 0, places, v).sum(), (x, v))
+        gx, gv = tg.autograd.grad(write(x, 0, positions, v).sum(), (x, v))
         assert gx.tolist() == [[1, 1, 1]] * 4 and gv.shape == (0, 3)
 
 

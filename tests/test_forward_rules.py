@@ -19,9 +19,9 @@ def cases(name):
     """(record, sample, positions of the arguments that move): each for itself, and all."""
     op = TABLE[name]
     for sample in testing.samples_of(op):
-        places = testing.differentiable(op, sample.arrays)
+        positions = testing.differentiable(op, sample.arrays)
         if sample.smooth:
-            yield from ((op, sample, moved) for moved in {(p,) for p in places} | {tuple(places)} if moved)
+            yield from ((op, sample, moved) for moved in {(p,) for p in positions} | {tuple(positions)} if moved)
 
 
 def outputs(op, values):
@@ -82,8 +82,8 @@ def test_transposed(name):
         got = push(op, RAW_XP, ys, sample.arrays, ts, sample.params)[: op.differentiable]
         left = testing.inner(got, ws)
         pulled = testing.vjp_of(op, sample.arrays, sample.params, ws)
-        places = testing.differentiable(op, sample.arrays)
-        right = testing.inner([pulled[places.index(i)] for i in moved], [ts[i] for i in moved])
+        positions = testing.differentiable(op, sample.arrays)
+        right = testing.inner([pulled[positions.index(i)] for i in moved], [ts[i] for i in moved])
         where = (name, [np.shape(a) for a in sample.arrays], sample.params, moved)
         assert abs(left[0] - right[0]) <= 1e-9 * (1 + left[1] + right[1]), (where, left, right)
 
@@ -93,16 +93,16 @@ def test_recorded(name):
     """The derivative of a forward derivative, from the tape."""
     for op, sample, moved in cases(name):
         rng, ts = directions(op, sample, moved)
-        places = testing.differentiable(op, sample.arrays)
-        other = [testing.random_like(rng, a) if i in places else None for i, a in enumerate(sample.arrays)]
-        xs = [testing.leaf(a, i in places) for i, a in enumerate(sample.arrays)]
+        positions = testing.differentiable(op, sample.arrays)
+        other = [testing.random_like(rng, a) if i in positions else None for i, a in enumerate(sample.arrays)]
+        xs = [testing.leaf(a, i in positions) for i, a in enumerate(sample.arrays)]
         vs = [t if t is None else wrap(t) for t in ts]
         got = push(op, TENSOR_XP, testing.call(op, xs, sample.params), xs, vs, sample.params)
         kept = [i for i, t in enumerate(got[: op.differentiable]) if t is not None and t.requires_grad]
         if not kept:
             continue
         ws = [testing.random_like(rng, got[i]._d) for i in kept]
-        gs = grad([got[i] for i in kept], [xs[i] for i in places], [wrap(w) for w in ws], allow_unused=True)
+        gs = grad([got[i] for i in kept], [xs[i] for i in positions], [wrap(w) for w in ws], allow_unused=True)
 
         def f(h, op=op, sample=sample, other=other, vs=vs, kept=kept):
             moved = [a if t is None else np.asarray(a + h * t) for a, t in zip(sample.arrays, other, strict=True)]
@@ -110,7 +110,7 @@ def test_recorded(name):
             ts = push(op, TENSOR_XP, testing.call(op, at, sample.params), at, vs, sample.params)
             return [ts[i]._d for i in kept]
 
-        left = testing.inner([None if g is None else g._d for g in gs], [other[i] for i in places])
+        left = testing.inner([None if g is None else g._d for g in gs], [other[i] for i in positions])
         right = testing.inner(ws, differences(f))
         where = (name, [np.shape(a) for a in sample.arrays], sample.params, moved)
         assert abs(left[0] - right[0]) <= 1e-6 * (1 + left[1] + right[1]), (where, left, right)

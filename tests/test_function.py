@@ -1843,8 +1843,8 @@ def test_outputs_keep_the_class_of_a_subclass():
     assert x.grad.tolist() == [2.0]
 
 
-@pytest.mark.parametrize("places", [(0,), [0], (0, 0), (None,)])
-def test_out_dims_that_do_not_fit_the_output(places):
+@pytest.mark.parametrize("out_dims", [(0,), [0], (0, 0), (None,)])
+def test_out_dims_that_do_not_fit_the_output(out_dims):
     class Doubled(Function):
         @staticmethod
         def forward(x):
@@ -1855,7 +1855,7 @@ def test_out_dims_that_do_not_fit_the_output(places):
 
         @staticmethod
         def vmap(info, in_dims, x):
-            return 2.0 * x, places
+            return 2.0 * x, out_dims
 
     with pytest.raises(RuntimeError, match="returned an incompatible"):
         func.vmap(Doubled.apply)(tg.ones(2, 3))

@@ -36,7 +36,7 @@ def close(a, b, rtol=1e-12, atol=1e-12):
 # --------------------------------------------------------------------------------------------------- derivatives
 
 LABELS = np.array([1, 0, 3])
-PLACES = np.array([[0, 2], [3, 3]])
+INDICES = np.array([[0, 2], [3, 3]])
 PROBABILITIES = np.full((3, 4), 0.25) + 0.05 * np.array([1, -1, 2, -2])
 SIGNS = np.array([1.0, -1.0, 1.0])
 CTC = ([[1, 2], [2, 2]], [4, 5], [2, 2])
@@ -100,11 +100,11 @@ SMOOTH = {
     "pdist": (F.pdist, (4, 3)),
     "ctc_loss": (ctc, (5, 2, 3)),
     "binary_cross_entropy": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), (3, 4), (3, 4)),
-    "embedding": (lambda w: F.embedding(tg.tensor(PLACES), w), (4, 3)),
-    "embedding_bag": (lambda w: F.embedding_bag(tg.tensor(PLACES), w), (4, 3)),
-    "embedding_bag of largest": (lambda w: F.embedding_bag(tg.tensor(PLACES), w, mode="max"), (4, 3)),
+    "embedding": (lambda w: F.embedding(tg.tensor(INDICES), w), (4, 3)),
+    "embedding_bag": (lambda w: F.embedding_bag(tg.tensor(INDICES), w), (4, 3)),
+    "embedding_bag of largest": (lambda w: F.embedding_bag(tg.tensor(INDICES), w, mode="max"), (4, 3)),
     "weighted embedding_bag": (
-        lambda w, f: F.embedding_bag(tg.tensor(PLACES).reshape(-1), w, tg.tensor([0, 1]), mode="sum", per_sample_weights=f),
+        lambda w, f: F.embedding_bag(tg.tensor(INDICES).reshape(-1), w, tg.tensor([0, 1]), mode="sum", per_sample_weights=f),
         (4, 3), (4,),
     ),
     "bilinear": (F.bilinear, (3, 2), (3, 4), (5, 2, 4), (5,)),

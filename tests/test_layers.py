@@ -103,17 +103,17 @@ def test_pooling_of_a_ramp():
     close(nn.LPPool2d(1, 2)(x)[0, 0, 0], [14, 22, 30])
     close(nn.AdaptiveAvgPool2d((1, None))(x)[0, 0, 0], [9, 10, 11, 12, 13, 14])
     close(nn.AdaptiveMaxPool2d(1)(x), [[[[23]]]])
-    values, places = nn.AdaptiveMaxPool1d(2, return_indices=True)(x[0, 0])
+    values, positions = nn.AdaptiveMaxPool1d(2, return_indices=True)(x[0, 0])
     close(values[0], [2, 5])
-    close(places[0], [2, 5])
+    close(positions[0], [2, 5])
     close(nn.MaxPool2d(3, 2, ceil_mode=True)(x), [[[[14, 16, 17], [20, 22, 23]]]])
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpooling_puts_maxima_back(dims):
     x = sample(2, 3, *(5, 4, 6)[:dims])
-    y, places = getattr(nn, f"MaxPool{dims}d")(2, return_indices=True)(x)
-    image = getattr(nn, f"MaxUnpool{dims}d")(2)(y, places, output_size=x.shape).numpy(force=True)
+    y, positions = getattr(nn, f"MaxPool{dims}d")(2, return_indices=True)(x)
+    image = getattr(nn, f"MaxUnpool{dims}d")(2)(y, positions, output_size=x.shape).numpy(force=True)
     kept = image != 0
     np.testing.assert_array_equal(image[kept], x.numpy(force=True)[kept])
     assert kept.sum() == y.numel()

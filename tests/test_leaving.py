@@ -633,15 +633,15 @@ def test_record(name):
     op = TABLE[name]
     samples = [s for s in tg.testing.samples_of(op) if any(isinstance(a, np.ndarray) for a in s.arrays)]
     for sample in samples[:: max(len(samples) - 1, 1)]:
-        places = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
+        positions = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
 
-        def call(*xs, sample=sample, places=places):
+        def call(*xs, sample=sample, positions=positions):
             arguments = list(sample.arrays)
-            for i, x in zip(places, xs, strict=True):
+            for i, x in zip(positions, xs, strict=True):
                 arguments[i] = x
             return tg.testing.call(op, arguments, as_constants(sample.params))
 
-        given = [sample.arrays[i] for i in places]
+        given = [sample.arrays[i] for i in positions]
         for function in (derived(call, 2), directions(call), lambda *xs, call=call: func.vmap(call)(*[x[None] for x in xs])):
             assert quietly(function, given) is None
 
@@ -661,14 +661,14 @@ def test_call_in_transforms(text):
 def test_numpy_function(function, case):
     args, kwargs = case
     leaves, spec = tree.flatten((args, {k: v for k, v in kwargs.items() if not isinstance(v, Out | Refused)}))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"]
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"]
 
     def call(*tensors):
-        given = dict(zip(places, tensors, strict=True))
+        given = dict(zip(positions, tensors, strict=True))
         args, kwargs = tree.unflatten(spec, [given.get(i, leaf) for i, leaf in enumerate(leaves)])
         return function(*args, **kwargs)
 
-    arrays = [leaves[i] for i in places]
+    arrays = [leaves[i] for i in positions]
     assert quietly(call, arrays, [shrunk(a) for a in arrays]) is None
 
 

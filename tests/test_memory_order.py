@@ -84,9 +84,9 @@ def test_layers_keep_channels_last(function):
 
 def test_layers_keep_channels_last_of_memory_with_gaps():
     x = tg.arange(192.0).reshape(2, 6, 4, 4).to(memory_format=tg.channels_last)[:, ::2]
-    y, places = F.max_pool2d(x, 2, return_indices=True)
+    y, positions = F.max_pool2d(x, 2, return_indices=True)
     assert not x.is_contiguous(memory_format=tg.channels_last)
-    assert y.stride() == places.stride() == (12, 1, 6, 3) and y[0, :, 0, 0].tolist() == [5, 37, 69]
+    assert y.stride() == positions.stride() == (12, 1, 6, 3) and y[0, :, 0, 0].tolist() == [5, 37, 69]
     assert F.max_pool2d(tg.ones(2, 3, 4, 8)[:, :, :, ::2], 2).is_contiguous()
     assert F.adaptive_max_pool3d(tg.ones(2, 3, 4, 4, 4).to(memory_format=tg.channels_last_3d), 2).is_contiguous()
 

@@ -176,8 +176,8 @@ def test_what_is_no_tensor_or_made_anew_is_not_wrapped(enabled):
     Noted.asked.clear()
     assert type(tg.tensor(s)) is type(tg.as_tensor([1.0])) is tg.Tensor and not Noted.asked
     assert type(s.shape) is tg.Size and s.dim() == 2 and s.dtype is tg.float32 and type(s.tolist()) is list
-    values, places = s.max(0)
-    assert type(values) is type(places) is Noted and type(s.max(0)).__name__ == "max"
+    values, positions = s.max(0)
+    assert type(values) is type(positions) is Noted and type(s.max(0)).__name__ == "max"
     assert [type(row) for row in s] == [Noted, Noted]
 
 

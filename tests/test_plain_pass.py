@@ -76,9 +76,9 @@ PROGRAMS = [
 
 def remains(tape, start):
     """What is left of the entries since `start`: whether released, and the places of what they read."""
-    places = {s: i for i, s in enumerate(s for s in tape if s > start)}
+    positions = {s: i for i, s in enumerate(s for s in tape if s > start)}
     return [
-        (is_released(e), sorted({places.get(i, i if i < 0 else None) for i in inputs_of(e) if i}, key=str))
+        (is_released(e), sorted({positions.get(i, i if i < 0 else None) for i in inputs_of(e) if i}, key=str))
         for s, e in tape.items() if s > start
     ]  # fmt: skip
 

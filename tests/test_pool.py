@@ -16,11 +16,11 @@ MEAN = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 def windows_of(sizes, outs, kernel, stride, padding, dilation):
     """For each output its places in the input, None outside."""
     for o in itertools.product(*map(range, outs)):
-        places = []
+        positions = []
         for k in itertools.product(*map(range, kernel)):
             at = tuple(j * s - p + i * d for j, s, p, i, d in zip(o, stride, padding, k, dilation, strict=True))
-            places.append(at if all(0 <= a < n for a, n in zip(at, sizes, strict=True)) else None)
-        yield o, places
+            positions.append(at if all(0 <= a < n for a, n in zip(at, sizes, strict=True)) else None)
+        yield o, positions
 
 
 def geometries(dims, count, dilated):
@@ -40,7 +40,7 @@ def test_max_pool(dims):
         x = rng.integers(-2, 3, (2, *sizes)).astype(float)
         x[rng.random(x.shape) < 0.1] = rng.choice([np.nan, -np.inf])
         t = tg.tensor(x, requires_grad=True)
-        y, places = MAX[dims](t, *geometry, ceil, True)
+        y, positions = MAX[dims](t, *geometry, ceil, True)
         g = rng.standard_normal(y.shape)
         y.backward(tg.tensor(g))
         grad = np.zeros_like(x)
@@ -52,7 +52,7 @@ def test_max_pool(dims):
                     if x[(c, *at)] > x[(c, *best)] or np.isnan(x[(c, *at)]):
                         best = at
                 assert np.array_equal(y[(c, *o)].item(), x[(c, *best)], equal_nan=True)
-                assert places[(c, *o)] == np.ravel_multi_index(best, sizes)
+                assert positions[(c, *o)] == np.ravel_multi_index(best, sizes)
                 grad[(c, *best)] += g[(c, *o)]
         np.testing.assert_allclose(t.grad.numpy(), grad)
 
@@ -91,13 +91,13 @@ def test_adaptive_pools(sizes):
     rng = np.random.default_rng(0)
     x = rng.integers(-3, 4, (2, 7, 6)).astype(float)
     t = tg.tensor(x, requires_grad=True)
-    mean, (top, places) = F.adaptive_avg_pool2d(t, sizes), F.adaptive_max_pool2d(t, sizes, True)
+    mean, (top, positions) = F.adaptive_avg_pool2d(t, sizes), F.adaptive_max_pool2d(t, sizes, True)
     h, w = mean.shape[1:]
     for i, j, c in itertools.product(range(h), range(w), range(2)):
         window = x[c, i * 7 // h : -(-(i + 1) * 7 // h), j * 6 // w : -(-(j + 1) * 6 // w)]
         assert np.isclose(mean[c, i, j].item(), window.mean()) and top[c, i, j].item() == window.max()
         first = np.argwhere(window == window.max())[0] + [i * 7 // h, j * 6 // w]
-        assert places[c, i, j] == first[0] * 6 + first[1]
+        assert positions[c, i, j] == first[0] * 6 + first[1]
     testing.check_grads(lambda x: F.adaptive_avg_pool2d(x, sizes) ** 3, (x,), order=3)
     testing.check_grads(
         lambda x: F.adaptive_max_pool2d(x, sizes) ** 3, (rng.permutation(84).reshape(2, 7, 6) / 10,), order=3
@@ -125,8 +125,8 @@ def test_lp_pool_has_gradient_0_at_windows_of_zeros():
 def test_fractional_windows():
     """The last window ends at the end, and windows have the given size."""
     x = tg.arange(49.0).reshape(1, 7, 7)
-    y, places = F.fractional_max_pool2d(x, (2, 3), output_size=(3, 2), return_indices=True)
-    assert y.shape == (1, 3, 2) and y[0, -1, -1] == 48 and tg.equal(y.reshape(-1).long(), places.reshape(-1))
+    y, positions = F.fractional_max_pool2d(x, (2, 3), output_size=(3, 2), return_indices=True)
+    assert y.shape == (1, 3, 2) and y[0, -1, -1] == 48 and tg.equal(y.reshape(-1).long(), positions.reshape(-1))
     tg.manual_seed(3)
     first = F.fractional_max_pool2d(x, 2, output_ratio=0.5)
     tg.manual_seed(3)
@@ -145,8 +145,8 @@ def test_fractional_samples_of_another_batch():
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpooling_undoes_pooling(dims):
     x = tg.randn(2, 3, *(6,) * dims, dtype=tg.float64, requires_grad=True)
-    y, places = MAX[dims](x, 2, return_indices=True)
-    back = {1: F.max_unpool1d, 2: F.max_unpool2d, 3: F.max_unpool3d}[dims](y, places, 2)
+    y, positions = MAX[dims](x, 2, return_indices=True)
+    back = {1: F.max_unpool1d, 2: F.max_unpool2d, 3: F.max_unpool3d}[dims](y, positions, 2)
     assert back.shape == x.shape and tg.equal(MAX[dims](back.abs(), 2), y.abs())
     assert tg.equal(back[back != 0], x.detach()[back != 0])
     (g,) = tg.autograd.grad((back**2).sum(), x)

@@ -9,23 +9,23 @@ from tapegrad.kernels.numpy import all_below
 from tapegrad.nn import functional as F
 
 ROWS = np.array([[0.5, -1.5, 2.0, 0.25], [3.0, 0.5, -0.5, 1.0], [-2.0, 1.25, 0.75, -0.125]])
-PLACES = np.array([[2, 0, 1, 1], [0, 0, 2, 1]])
+POSITIONS = np.array([[2, 0, 1, 1], [0, 0, 2, 1]])
 MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, False]])
 
 
-def places():
-    return tg.tensor(PLACES)
+def positions():
+    return tg.tensor(POSITIONS)
 
 
 CALLS = {
-    "gather": lambda x: x.gather(0, places()),
+    "gather": lambda x: x.gather(0, positions()),
     "gather along the last": lambda x: x.gather(1, tg.tensor([[3, -1], [0, 0], [2, 1]])),
-    "take_along_dim": lambda x: tg.take_along_dim(x, places(), 0),
+    "take_along_dim": lambda x: tg.take_along_dim(x, positions(), 0),
     "index_select": lambda x: x.index_select(1, tg.tensor([3, -4, 3])),
     "index_select of int32": lambda x: x.index_select(0, tg.tensor([2, 2], dtype=tg.int32)),
     "index by a tensor": lambda x: x[tg.tensor([2, -1, 0, 2])],
-    "embedding": lambda x: F.embedding(places(), x * 1),
-    "embedding with padding": lambda x: F.embedding(places(), x * 1, padding_idx=0),
+    "embedding": lambda x: F.embedding(positions(), x * 1),
+    "embedding with padding": lambda x: F.embedding(positions(), x * 1, padding_idx=0),
     "take": lambda x: x.take(tg.tensor([11, -1, 0, 0])),
     "cat": lambda x: tg.cat([x, x * 2, x], 1),
     "cat of different sizes": lambda x: tg.cat([x, x[:1]], 0),

@@ -173,9 +173,9 @@ def test_record_agrees(name, exhaustive):
     def every(arrays, seeds):
         """Of all samples in one program: compiling takes the time."""
         cases = zip(samples, indices, arrays, seeds, strict=True)
-        return [jax_derivatives(function, s, places, xs, g) for s, places, xs, g in cases]
+        return [jax_derivatives(function, s, positions, xs, g) for s, positions, xs, g in cases]
 
-    arrays = [[s.arrays[i] for i in places] for s, places in zip(samples, indices, strict=True)]
+    arrays = [[s.arrays[i] for i in positions] for s, positions in zip(samples, indices, strict=True)]
     results = jax.jit(every).lower(arrays, seeds).compile(FAST)(arrays, seeds)
     for sample, g, (expected, gradients) in zip(samples, seeds, results, strict=True):
         np.testing.assert_allclose(testing.forward(op, sample.arrays, sample.params)[0], expected, rtol=1e-10, atol=1e-12)

@@ -376,10 +376,10 @@ def test_histograms():
 def test_integrals():
     x = np.sort(RNG.standard_normal(4))
     for dim in (0, 1):
-        places = x[: X.shape[dim]]
-        expected = np.trapezoid(X, places, axis=dim)
-        close(tg.trapezoid(tg.tensor(X), tg.tensor(places), dim=dim), expected)
-        close(tg.cumulative_trapezoid(tg.tensor(X), tg.tensor(places), dim=dim).select(dim, -1), expected)
+        positions = x[: X.shape[dim]]
+        expected = np.trapezoid(X, positions, axis=dim)
+        close(tg.trapezoid(tg.tensor(X), tg.tensor(positions), dim=dim), expected)
+        close(tg.cumulative_trapezoid(tg.tensor(X), tg.tensor(positions), dim=dim).select(dim, -1), expected)
         close(tg.trapz(tg.tensor(X), dx=0.5, dim=dim), np.trapezoid(X, dx=0.5, axis=dim))
     assert tg.trapezoid(tg.arange(4)).item() == 4.5
     testing.check_grads(lambda y, x: tg.trapezoid(y, x), [X, x], order=2)
@@ -507,8 +507,8 @@ def test_masked_reductions(name):
     kept = [x[m] for x, m in zip(X, MASK, strict=True)]
     ours = function(tg.tensor(X), dim=1, mask=tg.tensor(MASK))
     if of_numpy is None:
-        places = [np.flatnonzero(m)[getattr(np, name)(k)] for k, m in zip(kept[:2], MASK, strict=False)]
-        assert ours.tolist() == [*places, empty]
+        positions = [np.flatnonzero(m)[getattr(np, name)(k)] for k, m in zip(kept[:2], MASK, strict=False)]
+        assert ours.tolist() == [*positions, empty]
         return
     close(ours, [*map(of_numpy, kept[:2]), empty])
     g = gradient_of(lambda t: function(t, dim=1, mask=tg.tensor(MASK))[:2], X)

@@ -112,7 +112,7 @@ def test_an_infinite_element_touches_its_neighbours_only():
 # ------------------------------------------------------------------------------------------------------------- grids
 
 
-def places(g, n, corners):
+def positions(g, n, corners):
     return (g + 1) / 2 * (n - 1) if corners else ((g + 1) * n - 1) / 2
 
 
@@ -131,7 +131,7 @@ def test_bilinear_grid_sample(padding, corners):
     y = F.grid_sample(tg.tensor(IMAGE), tg.tensor(grid), "bilinear", padding, corners).numpy()
     padded = np.pad(IMAGE, ((0, 0), (0, 0), (9, 9), (9, 9)))
     for b, i, j in itertools.product(range(2), range(4), range(3)):
-        h, w = (moved(places(grid[b, i, j, 1 - d], n, corners), n, padding, corners) for d, n in enumerate((5, 6)))
+        h, w = (moved(positions(grid[b, i, j, 1 - d], n, corners), n, padding, corners) for d, n in enumerate((5, 6)))
         top, left = math.floor(h), math.floor(w)
         near = padded[b, :, top + 9 : top + 11, left + 9 : left + 11]
         weights = np.outer([top + 1 - h, h - top], [left + 1 - w, w - left])

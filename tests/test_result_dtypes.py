@@ -9,7 +9,7 @@ WHOLE = tg.tensor([1, 2, 3])
 REAL = tg.tensor([1.5, 2.5, 3.5])
 HALVES = REAL.half()
 MASK = tg.tensor([True, False, True, True, False])
-PLACES = tg.tensor([0, 2, 3])
+POSITIONS = tg.tensor([0, 2, 3])
 
 
 def test_an_empty_tensor_counts_for_the_dtype_of_cat():
@@ -45,7 +45,7 @@ def written(dtype, index, values):
     return x.tolist()
 
 
-@pytest.mark.parametrize("index", [MASK, PLACES, [0, 2, 3], MASK.tolist()], ids=["mask", "index", "list", "bools"])
+@pytest.mark.parametrize("index", [MASK, POSITIONS, [0, 2, 3], MASK.tolist()], ids=["mask", "index", "list", "bools"])
 def test_values_for_masks_and_indices_must_have_the_dtype(index):
     with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match, got Long for the"):
         written(tg.int64, index, REAL)
@@ -62,7 +62,7 @@ def test_what_pytorch_converts_as_it_is_written():
     assert written(tg.int64, MASK, tg.tensor(1.5)) == written(tg.int64, MASK, 1.5) == [1, 0, 1, 1, 0]
     assert tg.zeros(5, dtype=tg.int64).index_put((MASK,), tg.tensor(1.5)).tolist() == [1, 0, 1, 1, 0]
     assert tg.zeros(3, dtype=tg.int64).copy_(REAL).tolist() == [1, 2, 3]
-    for refused in (tg.tensor(True), PLACES):
+    for refused in (tg.tensor(True), POSITIONS):
         with pytest.raises(RuntimeError, match="Index put requires"):
             written(tg.int64, refused, tg.tensor(1.5))
 
@@ -70,15 +70,15 @@ def test_what_pytorch_converts_as_it_is_written():
 @pytest.mark.parametrize(
     "write",
     [
-        lambda x: x.index_put_((PLACES,), REAL),
-        lambda x: x.index_put_((PLACES,), REAL, accumulate=True),
-        lambda x: x.scatter_(0, PLACES, REAL),
-        lambda x: x.scatter_add_(0, PLACES, REAL),
-        lambda x: x.scatter_reduce_(0, PLACES, REAL, "amax"),
+        lambda x: x.index_put_((POSITIONS,), REAL),
+        lambda x: x.index_put_((POSITIONS,), REAL, accumulate=True),
+        lambda x: x.scatter_(0, POSITIONS, REAL),
+        lambda x: x.scatter_add_(0, POSITIONS, REAL),
+        lambda x: x.scatter_reduce_(0, POSITIONS, REAL, "amax"),
         lambda x: x.masked_scatter_(MASK, REAL),
-        lambda x: x.index_add_(0, PLACES, REAL),
-        lambda x: x.index_copy_(0, PLACES, REAL),
-        lambda x: x.put_(PLACES, REAL),
+        lambda x: x.index_add_(0, POSITIONS, REAL),
+        lambda x: x.index_copy_(0, POSITIONS, REAL),
+        lambda x: x.put_(POSITIONS, REAL),
         lambda x: x.add_(1.5),
         lambda x: x.cumsum_(0, dtype=tg.float32),
         lambda x: x.cumprod_(0, dtype=tg.int32),
@@ -101,7 +101,7 @@ def test_numbers_that_do_not_fit_raise():
             fill()
     assert tg.full_like(tg.zeros(1, dtype=tg.uint8), -3).item() == 253
     with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
-        tg.zeros(3).index_fill_(0, PLACES[:1], 1j)
+        tg.zeros(3).index_fill_(0, POSITIONS[:1], 1j)
     with pytest.raises(RuntimeError, match=r"inferred dtype c10::complex<float> can't be safely cast"):
         tg.linspace(0, 1j, 3, dtype=tg.float32)
     with pytest.raises(RuntimeError, match="rfftfreq requires a floating point or complex dtype"):

@@ -160,26 +160,26 @@ def exact(x):
 def test_order_10(name):
     op, worst = TABLE[name], 0.0
     for sample in cases(name):
-        places = testing.differentiable(op, sample.arrays)
+        positions = testing.differentiable(op, sample.arrays)
         rng = testing.generator(op, sample.arrays)
-        vs, ws = ([0.25 * testing.random_like(rng, sample.arrays[i]) for i in places] for _ in "vw")
+        vs, ws = ([0.25 * testing.random_like(rng, sample.arrays[i]) for i in positions] for _ in "vw")
         series = [[tg.tensor(c) for c in (v, w, *[0 * v] * (ORDER - 2))] for v, w in zip(vs, ws, strict=True)]
-        f = testing.as_function(op, sample.arrays, sample.params, places)
-        (value,), (terms,) = tg.func.jet(f, [tg.tensor(sample.arrays[i]) for i in places], series, factorial_scaled=False)
+        f = testing.as_function(op, sample.arrays, sample.params, positions)
+        (value,), (terms,) = tg.func.jet(f, [tg.tensor(sample.arrays[i]) for i in positions], series, factorial_scaled=False)
         got = np.stack([value.numpy(), *[t.numpy() for t in terms]]).reshape(ORDER + 1, -1)
         x0, v, w = ([np.broadcast_to(a, value.shape).ravel() for a in row] for row in (sample.arrays, vs, ws))
         for e in range(min(ELEMENTS, got.shape[1])):
-            want = reference(name, sample.params, places, *[[exact(a[e].item()) for a in row] for row in (x0, v, w)])
+            want = reference(name, sample.params, positions, *[[exact(a[e].item()) for a in row] for row in (x0, v, w)])
             worst = max(worst, error(got[:, e], want))
     assert worst <= ERROR
 
 
-def reference(name, params, places, x0, v, w):
+def reference(name, params, positions, x0, v, w):
     """Coefficients at 60 digits."""
 
     def on_curve(t):
         xs = list(x0)
-        for i, a, b in zip(places, v, w, strict=True):
+        for i, a, b in zip(positions, v, w, strict=True):
             xs[i] = xs[i] + t * a + t * t * b
         assert name in REFERENCE, f"REFERENCE here needs a row for {name}: the function in mpmath"
         return REFERENCE[name](*xs, *params)

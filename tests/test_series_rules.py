@@ -36,11 +36,11 @@ def second_difference(f):
 def test_second_coefficient(name):
     op = TABLE[name]
     for sample in testing.samples_of(op):
-        places = testing.differentiable(op, sample.arrays)
-        if not sample.smooth or not places:
+        positions = testing.differentiable(op, sample.arrays)
+        if not sample.smooth or not positions:
             continue
         rng = testing.generator(op, sample.arrays)
-        v, w = ({i: 0.5 * testing.random_like(rng, sample.arrays[i]) for i in places} for _ in "vw")
+        v, w = ({i: 0.5 * testing.random_like(rng, sample.arrays[i]) for i in positions} for _ in "vw")
 
         def curve(t, a, i):
             return a + t * v[i] + t * t * w[i] if i in v else a

@@ -14,7 +14,7 @@ from tapegrad.kernels import accumulate, numpy
 RNG = np.random.default_rng(3)
 A, B, V = RNG.standard_normal((3, 4)), RNG.standard_normal((2, 4)), RNG.standard_normal(6)
 CUBE = RNG.standard_normal((2, 3, 4))
-PLACES = np.array([[0, 2, 1, 0], [2, 2, 0, 2]])
+POSITIONS = np.array([[0, 2, 1, 0], [2, 2, 0, 2]])
 
 
 def t(a):
@@ -53,7 +53,7 @@ VALUES = {
         lambda: np.pad(A[1:], ((0, 2), (1, 0)), constant_values=7.0),
     ),
     "tril_indices": (lambda: tg.tril_indices(3, 4, 1), lambda: np.array(np.tril_indices(3, 1, 4))),
-    "take": (lambda: tg.take(t(A), t(PLACES)), lambda: np.take(A, PLACES)),
+    "take": (lambda: tg.take(t(A), t(POSITIONS)), lambda: np.take(A, POSITIONS)),
     "argwhere": (lambda: tg.argwhere(t(A) > 0), lambda: np.argwhere(A > 0)),
     "isin": (lambda: tg.isin(t([1, 2, 3]), t([3, 1])), lambda: np.isin([1, 2, 3], [3, 1])),
     "searchsorted in rows": (
@@ -75,9 +75,10 @@ def test_value(name):
 
 
 def test_unravel_index():
-    places = np.array([[0, 5], [23, 11]])
-    for got, expected in zip(tg.unravel_index(t(places), CUBE.shape), np.unravel_index(places, CUBE.shape), strict=True):
-        np.testing.assert_array_equal(got.numpy(), expected)
+    positions = np.array([[0, 5], [23, 11]])
+    expected = np.unravel_index(positions, CUBE.shape)
+    for got, want in zip(tg.unravel_index(t(positions), CUBE.shape), expected, strict=True):
+        np.testing.assert_array_equal(got.numpy(), want)
 
 
 @pytest.mark.parametrize("how", ["tensor_split", "hsplit", "vsplit", "dsplit"])
@@ -100,7 +101,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 DERIVATIVES = {
     **{
         f"scatter_reduce {how} {own}": (
-            lambda x, v, how=how, own=own: tg.scatter_reduce(x * x, 0, t(PLACES), v * v.exp(), how, include_self=own),
+            lambda x, v, how=how, own=own: tg.scatter_reduce(x * x, 0, t(POSITIONS), v * v.exp(), how, include_self=own),
             (A, SRC),
         )
         for how in REDUCTIONS
@@ -113,7 +114,7 @@ DERIVATIVES = {
         )
         for how in REDUCTIONS[1:]
     },
-    "scatter multiply": (lambda x, v: tg.scatter(x, 0, t(PLACES), v, reduce="multiply") ** 2, (A, SRC)),
+    "scatter multiply": (lambda x, v: tg.scatter(x, 0, t(POSITIONS), v, reduce="multiply") ** 2, (A, SRC)),
     "scatter of a 0-dim tensor": (
         lambda x: tg.scatter_add(x * x, 0, t([0, 0]), x.reshape(1).expand(2).exp()),
         (np.array(0.3),),
@@ -133,7 +134,7 @@ DERIVATIVES = {
     "constant_pad_nd": (lambda x: tg.constant_pad_nd(x.exp(), (1, -2, -1, 1), 2.0) ** 2, (A,)),
     "sum_to_size": (lambda x: x.exp().sum_to_size(1, 4) ** 2, (A,)),
     "fill": (lambda x, v: tg.fill(x.exp(), v[0, 0] ** 2) * x, (A, SRC)),
-    "take": (lambda x: tg.take(x.exp(), t(PLACES)) ** 2, (A,)),
+    "take": (lambda x: tg.take(x.exp(), t(POSITIONS)) ** 2, (A,)),
     "copies of views": (lambda x: tg.diagonal_copy(tg.permute_copy(x.exp(), (1, 0))) * tg.select_copy(x, 0, 1)[:3], (A,)),
 }
 
@@ -150,9 +151,9 @@ def test_derivatives(name, exhaustive):
 def test_product_of_zeros_at_every_order(own):
     """Division by the factors, as a formula would do it, gives nan or 0 here."""
     x, v = np.array([0.0, 2.0, 3.0, 0.5]), np.array([0.0, 0.0, 1.5, 4.0, 2.0, 0.0])
-    places = t([0, 1, 1, 1, 2, 3])
-    testing.check_grads(lambda x, v: tg.scatter_reduce(x, 0, places, v, "prod", include_self=own), (x, v), order=3)
-    testing.check_grads(lambda x, v: tg.index_reduce(x, 0, places, v, "prod", include_self=own), (x, v), order=3)
+    positions = t([0, 1, 1, 1, 2, 3])
+    testing.check_grads(lambda x, v: tg.scatter_reduce(x, 0, positions, v, "prod", include_self=own), (x, v), order=3)
+    testing.check_grads(lambda x, v: tg.index_reduce(x, 0, positions, v, "prod", include_self=own), (x, v), order=3)
 
 
 def test_equal_extremes_share_the_gradient():

@@ -9,17 +9,17 @@ import pytest
 
 import tapegrad as tg
 
-PLACES = [[2, 0, 2, 1], [0, 2, 0, 1]]  # out of order; (2, 0) twice
+INDEX = [[2, 0, 2, 1], [0, 2, 0, 1]]  # out of order; (2, 0) twice
 SHAPE = (3, 4)
 
 
 def sparse(values=(1.0, 2.0, 4.0, -3.0), **kwargs):
-    return tg.sparse_coo_tensor(PLACES, values, SHAPE, **kwargs)
+    return tg.sparse_coo_tensor(INDEX, values, SHAPE, **kwargs)
 
 
 def dense(values=(1.0, 2.0, 4.0, -3.0)):
     full = np.zeros(SHAPE, np.float32)
-    np.add.at(full, tuple(PLACES), values)
+    np.add.at(full, tuple(INDEX), values)
     return tg.tensor(full)
 
 
@@ -106,7 +106,7 @@ def test_matrices_of_a_sparse_batch_are_transposed():
 
 
 def dense_of(values):
-    rows, columns = tg.tensor(PLACES)
+    rows, columns = tg.tensor(INDEX)
     return tg.zeros(SHAPE).index_put((rows, columns), values, accumulate=True)
 
 
@@ -152,13 +152,13 @@ def test_what_it_is():
     assert isinstance(s, tg.Tensor) and tg.is_tensor(s) and s.is_sparse
     assert s.shape == s.size() == SHAPE and s.size(1) == 4 and len(s) == 3 and s.dim() == s.ndim == 2 and s.numel() == 12
     assert (s._nnz(), s.sparse_dim(), s.dense_dim(), s.is_coalesced()) == (4, 2, 0, False)
-    assert s._indices().tolist() == PLACES and s._values().tolist() == [1, 2, 4, -3]
+    assert s._indices().tolist() == INDEX and s._values().tolist() == [1, 2, 4, -3]
     c = s.coalesce()
     assert c.is_coalesced() and c.coalesce() is c and c.indices().tolist() == [[0, 1, 2], [2, 1, 0]]
     assert c.values().tolist() == [2, -3, 5] and c.float() is c and c.to_sparse() is c
     assert tg.sparse_coo_tensor((2, 3)).to_dense().tolist() == [[0, 0, 0], [0, 0, 0]]
     assert tg.sparse_coo_tensor([[1], [2]], [1]).shape == (2, 3)
-    assert tg.sparse_coo_tensor(np.array(PLACES, np.int32), tg.ones(4), SHAPE, dtype=tg.int64).dtype is tg.int64
+    assert tg.sparse_coo_tensor(np.array(INDEX, np.int32), tg.ones(4), SHAPE, dtype=tg.int64).dtype is tg.int64
     assert tg.tensor(3.0).to_sparse().to_dense().item() == 3.0
     assert tg.ones(SHAPE).sparse_mask(c)._values().tolist() == [1, 1, 1]
     module = tg.nn.Module()
@@ -227,9 +227,9 @@ def test_writing_is_refused_and_changes_nothing(write):
         (lambda s: tg.ones(2, 2) @ s, RuntimeError, "(2x2 and 3x4)"),
         (lambda s: s @ tg.ones(4, 2).double(), RuntimeError, "dtype"),
         (lambda s: tg.sparse_coo_tensor([0, 1], [1.0, 2.0], (2,)), RuntimeError, "indices must be sparse_dim x nnz"),
-        (lambda s: tg.sparse_coo_tensor(PLACES, [1.0], SHAPE), RuntimeError, "nnz from indices: 4, nnz from values: 1"),
-        (lambda s: tg.sparse_coo_tensor(PLACES, tg.ones(4), (3,)), RuntimeError, "len(size) = 1, sparse_dim = 2"),
-        (lambda s: tg.sparse_coo_tensor(PLACES, tg.ones(4), (3, 2)), RuntimeError, "for dim 1, size is 2 but found index 2"),
+        (lambda s: tg.sparse_coo_tensor(INDEX, [1.0], SHAPE), RuntimeError, "nnz from indices: 4, nnz from values: 1"),
+        (lambda s: tg.sparse_coo_tensor(INDEX, tg.ones(4), (3,)), RuntimeError, "len(size) = 1, sparse_dim = 2"),
+        (lambda s: tg.sparse_coo_tensor(INDEX, tg.ones(4), (3, 2)), RuntimeError, "for dim 1, size is 2 but found index 2"),
         (lambda s: tg.sparse_coo_tensor([[-1]], [1.0], (3,)), RuntimeError, "found negative index -1 for dim 0"),
         (lambda s: tg.sparse_coo_tensor([[0]], tg.ones(1, 2), (3, 2)), NotImplementedError, "dense dimensions"),
         (lambda s: tg.sparse_coo_tensor([[0]], [1.0], (3,), requires_grad=True), NotImplementedError, "let its values"),

@@ -166,17 +166,17 @@ def test_record(name):
     samples = [s for s in testing.samples_of(op) if any(isinstance(a, np.ndarray) for a in s.arrays)]
     smooth = [s for s in samples if s.smooth]
     for order, sample in ((2, (smooth or samples)[0]), (1, samples[-1])):
-        places = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
+        positions = [i for i, a in enumerate(sample.arrays) if isinstance(a, np.ndarray)]
 
-        def call(*xs, sample=sample, places=places):
+        def call(*xs, sample=sample, positions=positions):
             arguments = list(sample.arrays)
-            for i, x in zip(places, xs, strict=True):
+            for i, x in zip(positions, xs, strict=True):
                 arguments[i] = x
             return testing.call(op, arguments, as_constants(sample.params))
 
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            assert holds(derived(call, order), *[sample.arrays[i] for i in places]) is None
+            assert holds(derived(call, order), *[sample.arrays[i] for i in positions]) is None
 
 
 def as_constants(params):

@@ -40,9 +40,9 @@ def same(f, *args, dims=0):
 
 def gradients_agree(f, *args, dims=0):
     """So do the gradients by the floating-point arguments."""
-    places = tuple(i for i, a in enumerate(args) if a.is_floating_point())
-    g = grad(lambda *a: (f(*a) * tg.arange(1.0, f(*a).numel() + 1).to(D).reshape(f(*a).shape)).sum(), argnums=places)
-    for k in range(len(places)):
+    positions = tuple(i for i, a in enumerate(args) if a.is_floating_point())
+    g = grad(lambda *a: (f(*a) * tg.arange(1.0, f(*a).numel() + 1).to(D).reshape(f(*a).shape)).sum(), argnums=positions)
+    for k in range(len(positions)):
         same(lambda *a, k=k: g(*a)[k], *args, dims=dims)
 
 

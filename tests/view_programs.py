@@ -458,8 +458,8 @@ def index_put_in_place(lib, x, w):
 @program
 def scatter_in_place(lib, x, w):
     a = x * w
-    places = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
-    a.scatter_add_(0, places, x[:2] * x[:2])
+    positions = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    a.scatter_add_(0, positions, x[:2] * x[:2])
     a.scatter_(1, lib.tensor([[3], [0], [1]]), x[:, :1] * w[:1])
     return a * a
 
@@ -467,9 +467,9 @@ def scatter_in_place(lib, x, w):
 @program
 def scatter_reduce_in_place(lib, x, w):
     a = x * w
-    places = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
-    a.scatter_reduce_(0, places, x[1:] * x[1:], "prod")
-    a[1:].scatter_reduce_(0, places - places + 1, x[:2] * 1.7, "amax", include_self=False)
+    positions = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    a.scatter_reduce_(0, positions, x[1:] * x[1:], "prod")
+    a[1:].scatter_reduce_(0, positions - positions + 1, x[:2] * 1.7, "amax", include_self=False)
     return a * a
 
 

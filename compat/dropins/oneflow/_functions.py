@@ -18,23 +18,23 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
     return input.to(dtype)
 
 
-def _places(index: Tensor) -> tuple[Tensor, ...]:
+def _positions(index: Tensor) -> tuple[Tensor, ...]:
     return tuple(index.long().unbind(-1))
 
 
 def gather_nd(input: Tensor, index: Tensor) -> Tensor:
     """The elements, or parts, of input at the places that the rows of index name."""
-    return input[_places(index)]
+    return input[_positions(index)]
 
 
 def scatter_nd(index: Tensor, update: Tensor, shape: Sequence[int]) -> Tensor:
     """Zeros of a shape with update added at the places that the rows of index name."""
-    return tg.zeros(tuple(shape), dtype=update.dtype).index_put(_places(index), update, accumulate=True)
+    return tg.zeros(tuple(shape), dtype=update.dtype).index_put(_positions(index), update, accumulate=True)
 
 
 def tensor_scatter_nd_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """The tensor with updates in the places that the rows of indices name."""
-    return tensor.index_put(_places(indices), updates)
+    return tensor.index_put(_positions(indices), updates)
 
 
 def _slices(slice_tup_list: Sequence[Sequence[Any]]) -> tuple[Any, ...]:

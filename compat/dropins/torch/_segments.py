@@ -40,14 +40,14 @@ def segment_reduce(
     lead, length, rest = data.shape[:dim], data.shape[dim], data.shape[dim + 1 :]
     segments, counts = offsets.shape[-1] - 1, offsets.diff()
     elements = tapegrad.arange(length, dtype=offsets.dtype).expand(*lead, length).contiguous()
-    places = tapegrad.searchsorted(offsets.contiguous(), elements, right=True)  # 0 and segments + 1 are outside of all
+    positions = tapegrad.searchsorted(offsets.contiguous(), elements, right=True)  # 0 and segments + 1 are outside of all
 
     def spread(t: tapegrad.Tensor, size: int) -> tapegrad.Tensor:
         return t.reshape(*lead, size, *[1] * len(rest)).expand(*lead, size, *rest)
 
     found = data.new_full((*lead, segments + 2, *rest), 0.0 if reduce == "mean" else _OF_NOTHING[reduce])
     over = "sum" if reduce == "mean" else reduce
-    found = found.scatter_reduce(dim, spread(places, length), data, over, include_self=False).narrow(dim, 1, segments)
+    found = found.scatter_reduce(dim, spread(positions, length), data, over, include_self=False).narrow(dim, 1, segments)
     if initial is not None:
         if reduce == "prod":
             found = found * initial
