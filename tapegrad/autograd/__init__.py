@@ -26,41 +26,41 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
     K = TypeVar("K")
-    Place = Tensor | graph.GradientEdge
-    Places = Place | Sequence[Place] | Iterator[Place] | ValuesView[Place]
+    Edge = Tensor | graph.GradientEdge
+    Edges = Edge | Sequence[Edge] | Iterator[Edge] | ValuesView[Edge]
     Cotangents = Tensor | Sequence[Tensor | None] | Iterator[Tensor | None] | None
 
     def backward(
-        tensors: Places, grad_tensors: Cotangents = None, retain_graph: bool | None = None, create_graph: bool = False,
-        inputs: Places | None = None,
+        tensors: Edges, grad_tensors: Cotangents = None, retain_graph: bool | None = None, create_graph: bool = False,
+        inputs: Edges | None = None,
     ) -> None: ...  # fmt: skip
     @overload
     def grad(
-        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        outputs: Edges, inputs: Edges, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
         create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None,
         is_grads_batched: bool = False, materialize_grads: bool = False,
     ) -> tuple[Tensor, ...]: ...  # fmt: skip
     @overload
     def grad(
-        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        outputs: Edges, inputs: Edges, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
         create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
         materialize_grads: Literal[True],
     ) -> tuple[Tensor, ...]: ...  # fmt: skip
     @overload
     def grad(
-        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        outputs: Edges, inputs: Edges, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
         create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
         materialize_grads: bool = False,
     ) -> tuple[Tensor | None, ...]: ...  # fmt: skip
     @overload
     def grad(
-        outputs: Places, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        outputs: Edges, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
         create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None,
         is_grads_batched: bool = False, materialize_grads: bool = False,
     ) -> dict[K, Tensor]: ...  # fmt: skip
     @overload
     def grad(
-        outputs: Places, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        outputs: Edges, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
         create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
         materialize_grads: bool = False,
     ) -> dict[K, Tensor | None]: ...  # fmt: skip
