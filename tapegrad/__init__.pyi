@@ -24,6 +24,7 @@ from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import utils as utils
+from . import viz as viz
 from .tensor.legacy import BFloat16Tensor as BFloat16Tensor
 from .tensor.legacy import BoolTensor as BoolTensor
 from .tensor.legacy import ByteTensor as ByteTensor

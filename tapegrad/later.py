@@ -25,6 +25,7 @@ ABOVE = {
     "to_sparse": "sparse.to_sparse",  # methods of dense tensors
     "sparse_mask": "sparse.sparse_mask",
     "compile_module": "jit.compile_module",  # of modules
+    "html": "viz.notebook.html",  # what notebooks show of tensors, modules, tapes and nodes
 }
 
 

@@ -52,6 +52,7 @@ LAYERS = [
     {"serialization"},
     {"testing"},
     {"custom"},
+    {"viz"},
     {"compat", "moved"},
     {"__main__"},
 ]

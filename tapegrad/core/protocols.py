@@ -144,6 +144,9 @@ class Facade(Protocol):
     def tape_text(self, tape: Any, /) -> str:
         """The printed form of a tape."""
 
+    def tape_html(self, tape: Any, /) -> str:
+        """What notebooks show of a tape."""
+
 
 arrays = cast(ArrayBackend, types.SimpleNamespace())
 levels = cast(LevelProtocol, types.SimpleNamespace())

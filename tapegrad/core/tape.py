@@ -2,9 +2,7 @@
 
 Slots are integers from one process-wide counter, strictly increasing. An entry reads only smaller slots, so a tape is
 in topological order by construction and nothing here or in the replay recurses. Leaves have negative slots and no
-entry.
-
-`core.entry` describes the entries.
+entry. `core.entry` describes the entries.
 """
 
 from __future__ import annotations
@@ -81,8 +79,7 @@ class Tape(dict[int, Entry]):
         """At the end of a pass that released its entries: usually nothing is left but what remains of them."""
         if not self:
             self.survivors = self.bytes = self.consumed = 0
-            self.bytes_limit = BYTE_SLACK
-            self.special = 0
+            self.bytes_limit, self.special = BYTE_SLACK, 0
         elif released_all and len(self) - self.survivors < ENTRY_SLACK:
             self.bytes, self.consumed = 0, len(self)
         elif self.bytes or len(self) - self.survivors >= ENTRY_SLACK:
@@ -126,6 +123,9 @@ class Tape(dict[int, Entry]):
 
     def __str__(self) -> str:
         return facade.tape_text(self)
+
+    def _repr_html_(self) -> Any:
+        return facade.tape_html(self)
 
 
 TAPES: list[Tape] = []

@@ -860,6 +860,9 @@ class Module:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
+    def _repr_html_(self) -> Any:
+        return above("html")(self)
+
 
 Place = tuple["Module", str]
 

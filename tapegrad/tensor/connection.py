@@ -28,6 +28,7 @@ class Tensors:
     stack = staticmethod(joining.stack)
     tensor_at = staticmethod(graph.tensor_at)
     first_tensor = staticmethod(first_tensor)
+    tape_html = staticmethod(tape_text.tape_html)
     tape_text = staticmethod(tape_text.tape_text)
 
 

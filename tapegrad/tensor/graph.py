@@ -37,6 +37,7 @@ from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
+from ..later import above
 from ..programs.tracing import changes
 from .node_calls import counted, node_gradients
 from .node_hooks import Grads, NodeHooks
@@ -118,6 +119,9 @@ class Node:
 
     def __repr__(self) -> str:
         return dialect.current.node_form.format(self._text, hex(self._slot))
+
+    def _repr_html_(self) -> Any:
+        return above("html")(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and other._slot == self._slot

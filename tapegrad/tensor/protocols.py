@@ -1,4 +1,4 @@
-"""What rooms above this one answer for tensors: NumPy's functions, and sparse tensors."""
+"""What rooms above this one answer for tensors: NumPy's functions, sparse tensors, what notebooks show."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class Protocols(Box):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return above("numpy_function")(function, args, kwargs)
+
+    def _repr_html_(self) -> Any:
+        return above("html")(self)
 
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None

@@ -4,15 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import Any, NamedTuple
 
-from ..core.entry import inputs_of, is_output, is_released, op_of, output_index, results_of, source_slot
+from ..core.entry import inputs_of, is_output, is_released, op_of, output_index, results_of, saved_arrays, source_slot
 from ..core.source import line_of
 from ..core.sweep import snapshot
 from ..core.tape import Tape
+from ..later import above
+
+
+class Step(NamedTuple):
+    """One entry of a tape, as the Wengert list shows it; it keeps nothing of the entry alive.
+
+    Attributes:
+        result: the name of the value, such as v3; `leaf1` are leaves, `const` what is not tracked.
+        operation: the name of the operation.
+        operands: the names of what it reads.
+        results: shape and dtype of each result; empty once released.
+        saved: bytes of the arrays that the entry keeps for the backward pass.
+        file: path of the file of the call that recorded it.
+        line: line in this file.
+        state: "recorded", "released", or "output 1" for one output of an operation of several.
+    """
+
+    result: str
+    operation: str
+    operands: tuple[str, ...]
+    results: tuple[tuple[tuple[int, ...], Any], ...]
+    saved: int
+    file: str
+    line: int
+    state: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the results."""
+        return sum(dtype.itemsize * prod(shape) for shape, dtype in self.results)
+
+    @property
+    def where(self) -> str:
+        """File, without its folder, and line."""
+        return where((self.file, self.line))
+
+    @property
+    def types(self) -> str:
+        """dtype and shape of the results, as text."""
+        return ", ".join([type_text(shape, dtype) for shape, dtype in self.results])
 
 
 def tape_text(tape: Tape) -> str:
-    return "\n".join(wengert_lines(tape)) or "(empty tape)"
+    return "\n".join(map(wengert_line, steps(tape))) or "(empty tape)"
+
+
+def tape_html(tape: Tape) -> str:
+    return above("html")(tape)  # type: ignore[no-any-return]
 
 
 def size_text(nbytes: int) -> str:
@@ -21,9 +66,18 @@ def size_text(nbytes: int) -> str:
     return f"{nbytes / 1024:.3g} KB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.3g} MB"
 
 
-def wengert_lines(tape: Tape) -> Iterator[str]:
-    """One line an entry: result, op, operands, bytes saved, where it was recorded."""
-    slots = sorted(snapshot(tape))
+def type_text(shape: tuple[int, ...], dtype: Any) -> str:
+    return f"{dtype}{list(shape)}"
+
+
+def where(place: tuple[str, int]) -> str:
+    """File, without its folder, and line."""
+    file, line = place
+    return f"{file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
+
+
+def steps(tape: Tape) -> Iterator[Step]:
+    """The entries of a tape from the oldest to the newest."""
     names: dict[int, str] = {}
 
     def name(slot: int) -> str:
@@ -31,19 +85,28 @@ def wengert_lines(tape: Tape) -> Iterator[str]:
             return "const"
         return names.setdefault(slot, f"{'v' if slot > 0 else 'leaf'}{len(names) + 1}")
 
-    for s in slots:
+    for s in sorted(snapshot(tape)):
         entry = tape.get(s)
         if entry is None:
             continue
-        file, line = line_of(entry)
-        where = f"{file.rsplit('/', 1)[-1]}:{line}"
         if is_output(entry):
-            yield f"{name(s)} = {name(source_slot(entry))}[{output_index(entry)}]  {where}"
-        elif is_released(entry):
-            yield f"{name(s)} = {op_of(entry).name}, released  {where}"
-        else:
-            results = results_of(entry)
-            nbytes = size_text(sum(dtype.itemsize * prod(shape) for shape, dtype in results))
-            kinds = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in results)
-            operands = ", ".join(name(i) for i in inputs_of(entry)[: abs(op_of(entry).arity)] or inputs_of(entry))
-            yield f"{name(s)} = {op_of(entry).name}({operands})  {kinds}  {nbytes}  {where}"
+            place, index = line_of(entry), output_index(entry)
+            yield Step(name(s), "output", (name(source_slot(entry)),), (), 0, *place, f"output {index}")
+            continue
+        op, place = op_of(entry), line_of(entry)
+        if is_released(entry):
+            yield Step(name(s), op.name, (), (), 0, *place, "released")
+            continue
+        operands = tuple([name(i) for i in inputs_of(entry)[: abs(op.arity)] or inputs_of(entry)])
+        saved = sum([a.nbytes for a in saved_arrays(entry)])
+        yield Step(name(s), op.name, operands, tuple(results_of(entry)), saved, *place, "recorded")
+
+
+def wengert_line(step: Step) -> str:
+    """Result, op, operands, type and bytes of the result, where it was recorded."""
+    if step.state == "released":
+        return f"{step.result} = {step.operation}, released  {step.where}"
+    if step.state != "recorded":
+        return f"{step.result} = {step.operands[0]}[{step.state.removeprefix('output ')}]  {step.where}"
+    call = f"{step.operation}({', '.join(step.operands)})"
+    return f"{step.result} = {call}  {step.types}  {size_text(step.nbytes)}  {step.where}"

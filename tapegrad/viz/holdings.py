@@ -1,0 +1,169 @@
+"""The tape as a table, and what it holds in memory by the lines that recorded it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..core.entry import is_operation, op_of, saved_arrays
+from ..core.leaves import LEAVES
+from ..core.source import line_of
+from ..core.sweep import snapshot
+from ..core.tape import Tape
+from ..modes import tape as present_tape
+from ..tensor.tape_text import Step, size_text, steps, where
+from .report import Report, Table, clipped
+
+WIDEST = 60  # characters of a cell
+
+
+def code_at(file: str, line: int) -> str:
+    """The text of a line of a file or of a notebook's cell, empty where there is none."""
+    return linecache.getline(file, line).strip()
+
+
+class TapeTable(Report):
+    """The entries of a tape at one moment.
+
+    Attributes:
+        rows: the entries, from the oldest to the newest: each with `result`, `operation`, `operands`, `results` (shape and
+            dtype of each), `saved` (bytes), `file`, `line` and `state`.
+        limit: how many of them, the newest, are printed.
+    """
+
+    def __init__(self, rows: list[Step], limit: int) -> None:
+        self.rows, self.limit = rows, limit
+
+    def _table(self) -> Table:
+        shown = self.rows[len(self.rows) - self.limit :] if len(self.rows) > self.limit else self.rows
+        cells = [
+            [
+                row.result, row.operation if row.state in ("recorded", "released") else row.state,
+                clipped(", ".join(row.operands), WIDEST), clipped(", ".join([str(list(s)) for s, _ in row.results]), WIDEST),
+                ", ".join(dict.fromkeys([str(d) for _, d in row.results])),
+                "released" if row.state == "released" else size_text(row.saved),
+                row.where, clipped(code_at(row.file, row.line), WIDEST),
+            ]
+            for row in shown
+        ]  # fmt: skip
+        count, older = len(self.rows), len(self.rows) - len(shown)
+        notes = [f"{older:,} older entries are not shown; limit= shows more of them"] if older else []
+        title = f"tape of {count:,} {'entry' if count == 1 else 'entries'}"
+        return Table(title, ["result", "operation", "inputs", "shape", "dtype", ">saved", "line", "code"], cells, notes)
+
+
+def tape(limit: int = 60) -> TapeTable:
+    """The present tape as a table: print it, or let a notebook show it.
+
+    A row has the name of the result, the operation, the names of what it reads, shape and dtype of the result, the bytes of
+    the arrays that are kept for the backward pass, and the line of code that recorded it. An array that several entries
+    keep counts in each; `memory` counts it once. What `print(tg.tape())` prints is the same list without saved bytes.
+
+    Args:
+        limit: at most so many rows are printed, the newest; the result's `rows` has all.
+
+    Returns:
+        A TapeTable. It is a copy: it changes no more and keeps nothing on the tape.
+    """
+    return TapeTable(list(steps(present_tape())), limit)
+
+
+class HeldLine(NamedTuple):
+    """What the operations that one line recorded keep for the backward pass.
+
+    Attributes:
+        file: path of the file.
+        line: line in it.
+        nbytes: bytes of arrays that the tape keeps and no earlier line's operations do.
+        leaves: bytes of arrays that are a leaf's own, such as a parameter's; they would exist without the tape.
+        entries: how many operations.
+        operations: their names, each once.
+    """
+
+    file: str
+    line: int
+    nbytes: int
+    leaves: int
+    entries: int
+    operations: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """File, without its folder, and line."""
+        return where((self.file, self.line))
+
+
+class Memory(Report):
+    """What a tape holds, by line of code.
+
+    Attributes:
+        rows: the lines, those that hold most first.
+        nbytes: bytes that the tape holds, without arrays of leaves.
+        leaves: bytes of saved arrays that are a leaf's own.
+    """
+
+    def __init__(self, rows: list[HeldLine]) -> None:
+        self.rows = rows
+        self.nbytes = sum([row.nbytes for row in rows])
+        self.leaves = sum([row.leaves for row in rows])
+
+    def _table(self) -> Table:
+        cells = [
+            [
+                size_text(row.nbytes), size_text(row.leaves), f"{row.entries:,}", row.where,
+                clipped(" ".join(row.operations), WIDEST), clipped(code_at(row.file, row.line), WIDEST),
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+        title = f"the tape holds {size_text(self.nbytes)}, and {size_text(self.leaves)} that are leaves' own"
+        return Table(title, [">held", ">of leaves", ">entries", "line", "operations", "code"], cells)
+
+
+def memory() -> Memory:
+    """What the present tape holds in memory for backward passes, and which lines of code recorded it.
+
+    Arrays count once, with the oldest operation that keeps them; a view counts as the whole array that it keeps alive.
+    Entries that nothing can reach any more are dropped first.
+
+    Returns:
+        A Memory, which prints as a table sorted by bytes.
+    """
+    now = present_tape()
+    now.sweep()
+    roots = {id(root_of(t._d)) for ref in list(LEAVES.values()) if (t := ref()) is not None}
+    found: dict[tuple[str, int], list[Any]] = {}
+    for place, name, held, of_leaves in holdings(now, roots):
+        row = found.setdefault(place, [0, 0, 0, {}])
+        row[0] += held
+        row[1] += of_leaves
+        row[2] += 1
+        row[3][name] = None
+    rows = [HeldLine(*place, held, own, count, tuple(names)) for place, (held, own, count, names) in found.items()]
+    return Memory(sorted(rows, key=lambda row: (-row.nbytes, -row.leaves, row.file, row.line)))
+
+
+def holdings(tape: Tape, leaves: set[int]) -> Iterator[tuple[tuple[str, int], str, int, int]]:
+    """Of each operation on a tape: its line, its name, and the bytes that it is the first to keep, own and of leaves."""
+    seen: set[int] = set()
+    for s in sorted(snapshot(tape)):
+        entry = tape.get(s)
+        if entry is None or not is_operation(entry):
+            continue
+        held = of_leaves = 0
+        for a in saved_arrays(entry):
+            root = root_of(a)
+            if id(root) not in seen:
+                seen.add(id(root))
+                if id(root) in leaves:
+                    of_leaves += root.nbytes
+                else:
+                    held += root.nbytes
+        yield line_of(entry), op_of(entry).name, held, of_leaves
+
+
+def root_of(array: Any) -> Any:
+    """The array whose memory a view keeps alive."""
+    while hasattr(base := getattr(array, "base", None), "nbytes"):
+        array = base
+    return array
