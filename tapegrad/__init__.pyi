@@ -66,6 +66,7 @@ from .dtypes import layout as layout
 from .io.files import load as load
 from .dtypes import memory_format as memory_format
 from .modes import no_grad as no_grad
+from .viz.profiling import profile as profile
 from .dtypes import promote_types as promote_types
 from .io.files import save as save
 from .func.control import scan as scan
