@@ -93,6 +93,7 @@ _HOMES = {
     "LongTensor ShortTensor set_default_tensor_type",
     "tensor.printing": "set_printoptions",
     "tensor.storage": "TypedStorage UntypedStorage is_storage",
+    "viz.layers": "summary",
     "viz.profiling": "profile",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
