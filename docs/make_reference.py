@@ -28,7 +28,7 @@ NAMESPACES = [
         ".nn", ".nn.init", ".nn.module", ".nn.parameter", ".nn.utils", ".nn.utils.parametrize",
         ".nn.utils.parametrizations", ".nn.utils.prune", ".nn.utils.rnn", ".optim",
         ".optim.functional", ".optim.lr_scheduler", ".optim.swa_utils", ".distributions",
-        ".serialization", ".random", ".overrides", ".testing",
+        ".serialization", ".random", ".overrides", ".testing", ".viz",
     )
 ]  # fmt: skip
 KINDS = {

@@ -1,6 +1,8 @@
 """Drawings and tables of what is recorded: `tg.viz`, and what notebooks show."""
 
+import importlib.util
 import io
+import pathlib
 import random
 import re
 import subprocess
@@ -160,6 +162,18 @@ def test_a_graph_beyond_the_limit_is_an_error_that_says_what_to_do():
     assert len(tg.viz.graph(y, limit=None).nodes) == 402
 
 
+FIGURES = pathlib.Path(__file__).parent.parent / "docs" / "make_figures.py"
+
+
+def test_figures_of_the_pages_are_what_the_code_draws_today():
+    spec = importlib.util.spec_from_file_location("make_figures", FIGURES)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, draw in module.FIGURES.items():
+        kept, made = (FIGURES.parent / name).read_text(encoding="utf-8"), draw()
+        assert texts(kept) == texts(made) and kept == made, f"{name}: run python docs/make_figures.py"
+
+
 # ------------------------------------------------------------------------------------------------------ DOT, SVG, files
 
 
@@ -186,7 +200,8 @@ def test_svg_shows_every_text_and_arrow_once():
     assert sorted(texts(svg)) == sorted([t for node in graph.nodes for t in (node.title, *node.lines)])
     paths = [p for p in ElementTree.fromstring(svg).iter(f"{SVG}path") if p.get("class") == "tgv-edge"]
     assert len(paths) == len(graph.edges)
-    assert f"{__file__}" in svg and "graph = tg.viz.graph(network()" in svg  # the code, while the pointer is over a box
+    assert "graph = tg.viz.graph(network()" in svg  # the code, while the pointer is over a box
+    assert __file__ not in svg and __file__ not in graph.dot  # but no folders, which nobody wants to give away
 
 
 def fake_dot(folder, monkeypatch, status=0):

@@ -1,4 +1,7 @@
-"""Pictures and tables of what is recorded: graphs of tensors, the tape, the memory that it holds."""
+"""Pictures and tables of what is recorded: graphs of tensors, the tape, the memory that it holds.
+
+The classes of what `tapegrad.profile` and `tapegrad.summary` give are here, too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from ..later import finder, mark, names_of
 HOMES = {
     "drawing": "Graph graph",
     "holdings": "HeldLine Memory TapeTable memory tape",
+    "layers": "Layer Summary",
+    "nodes": "Vertex",
+    "profiling": "ProfileRow",
 }
 __all__ = names_of(HOMES)
 __getattr__ = finder(globals(), HOMES)

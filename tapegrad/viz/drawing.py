@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from ..nn.module import Module
+from ..tensor.tape_text import where
 from .holdings import code_at
 from .layout import Point, arrange
 from .nodes import Collected, Vertex, collect
@@ -152,8 +153,7 @@ def tip(node: Vertex) -> str:
     """What is shown while the pointer is over a box: where it was recorded, and by which code."""
     if node.place is None:
         return node.title
-    file, line = node.place
-    return f"{node.title}\n{file}:{line}\n{code_at(file, line)}".rstrip()
+    return f"{node.title}\n{where(node.place)}\n{code_at(*node.place)}".rstrip()  # no folders: drawings are given away
 
 
 def by_graphviz(text: str, form: str) -> bytes:
