@@ -128,6 +128,16 @@ def test_what_a_backward_pass_has_released_is_dashed():
     assert "dashed" in graph.dot and "stroke-dasharray" in graph.svg(graphviz=False)
 
 
+def test_the_names_of_what_a_node_saves_are_among_its_attributes():
+    x = tg.ones(3, requires_grad=True)
+    y = x.exp()
+    saved = [name for name in dir(y.grad_fn) if name.startswith("_saved_")]
+    assert saved == ["_saved_result"] and y.grad_fn._saved_result.equal(y)
+    assert [n for n in dir((x * y).grad_fn) if n.startswith("_saved_")] == ["_saved_other", "_saved_self"]
+    y.sum().backward()
+    assert [n for n in dir(y.grad_fn) if n.startswith("_saved_")] == []
+
+
 def test_a_leaf_that_is_gone_is_said_to_be():
     y = tg.ones(3, requires_grad=True).exp()
     assert [n.lines for n in tg.viz.graph(y).nodes if n.kind == "leaf"] == [("no longer there",)]
@@ -243,6 +253,28 @@ def test_without_graphviz_svg_and_dot_are_written_and_png_says_what_it_needs(tmp
         graph.svg(graphviz=True)
 
 
+def test_a_leaf_that_is_read_far_below_is_drawn_again():
+    w = tg.ones(3, requires_grad=True)
+    h = w
+    for _ in range(30):
+        h = (h * w).tanh()
+    graph = tg.viz.graph(h, params={"w": w})
+    shown = texts(graph.svg(graphviz=False))
+    assert titles(graph).count("w") == 1 and 4 < shown.count("w") < 10
+    assert len(shown) < 250  # everything else once
+
+
+def test_a_long_graph_is_drawn_in_time_that_grows_with_it():
+    w = tg.ones(3, requires_grad=True)
+    h, sizes = w, []
+    for n in (100, 300):
+        for _ in range(n):
+            h = (h * w).tanh()
+        sizes.append(len(tg.viz.graph(h, limit=None).svg(graphviz=False)))
+        h = w
+    assert sizes[1] < 3.5 * sizes[0]
+
+
 # ---------------------------------------------------------------------------------------------------------------- layout
 
 
@@ -341,6 +373,12 @@ def test_the_tape_as_a_table_has_the_entries_of_the_tape(empty_tape):
     )
     y.backward()
     assert str(table).splitlines() == text  # a copy, which does not change
+
+
+def test_operations_of_a_sequence_show_all_operands(empty_tape):
+    x, y = tg.ones(2, requires_grad=True), tg.ones(3, requires_grad=True)
+    joined = tg.cat([x, y, x])
+    assert "v3 = cat(leaf1, leaf2, leaf1)  float32[7]" in str(empty_tape) and joined.requires_grad
 
 
 def test_outputs_and_released_entries_are_said_to_be(empty_tape):

@@ -17,6 +17,7 @@ from ..core.entry import (
     grad_fn_name,
     inputs_of,
     is_general,
+    is_operation,
     is_output,
     is_released,
     op_of,
@@ -116,6 +117,15 @@ class Node:
         if name.startswith("_raw_saved_") and name[11:] in SAVED:
             return saved_at(self._slot, self._text, SAVED[name[11:]])
         raise AttributeError(f"'{self._text}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        """The names of attributes, those of saved arrays included: torchviz draws what it finds among them."""
+        hit = find(self._slot)
+        saved = {} if hit is None or not is_operation(hit[1]) else dict(enumerate(saved_of(hit[1])[:2]))
+        answer = answer_of(hit[1]) if saved else None
+        kept = {**saved, -1: None if type(answer) is tuple else answer}
+        names = {i: name for name, i in reversed(SAVED.items())}  # self, other, result
+        return [*super().__dir__(), *[f"_saved_{names[i]}" for i, value in kept.items() if value is not None]]
 
     def __repr__(self) -> str:
         return dialect.current.node_form.format(self._text, hex(self._slot))

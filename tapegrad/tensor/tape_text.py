@@ -97,7 +97,8 @@ def steps(tape: Tape) -> Iterator[Step]:
         if is_released(entry):
             yield Step(name(s), op.name, (), (), 0, *place, "released")
             continue
-        operands = tuple([name(i) for i in inputs_of(entry)[: abs(op.arity)] or inputs_of(entry)])
+        slots = inputs_of(entry)
+        operands = tuple([name(i) for i in (slots if op.arity < 0 else slots[: op.arity])])
         saved = sum([a.nbytes for a in saved_arrays(entry)])
         yield Step(name(s), op.name, operands, tuple(results_of(entry)), saved, *place, "recorded")
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..nn.module import Module
 from ..tensor.tape_text import where
 from .holdings import code_at
-from .layout import Point, arrange
+from .layout import Point, arrange, layers_of
 from .nodes import Collected, Vertex, collect
 
 FILLS = {"operation": "#eef2f7", "released": "#f6f6f6", "leaf": "#dbe9fb", "output": "#dff1e1"}
@@ -21,6 +21,7 @@ LINES = {"operation": "#7b8794", "released": "#b4b4b4", "leaf": "#3b76c4", "outp
 DARK_FILLS = {"operation": "#232b35", "released": "#1d2025", "leaf": "#1d3350", "output": "#1c3a24"}
 DARK_LINES = {"operation": "#8b98a8", "released": "#666c75", "leaf": "#6fa8ef", "output": "#6fbf7d"}
 TITLE, TEXT = 13, 11  # sizes of the letters
+FAR = 8  # layers that an arrow of a leaf goes through at most
 BOLD, ADVANCE = 0.68, 0.61  # widths of letters of size 1, also where another font stands in for the monospaced one
 NO_DOT = (
     "{} needs graphviz's program `dot`, which is not on the PATH (apt install graphviz, brew install graphviz, "
@@ -196,6 +197,7 @@ def size_of(node: Vertex) -> Point:
 
 def own_svg(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> str:
     """The drawing, arranged here."""
+    nodes, edges = with_copies(nodes, edges)
     sizes = [size_of(node) for node in nodes]
     layout = arrange(sizes, edges)
     width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
@@ -210,6 +212,22 @@ def own_svg(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> str:
     for node, centre, size in zip(nodes, layout.centres, sizes, strict=True):
         parts.append(box(node, centre, size))
     return "\n".join([*parts, "</svg>\n"])
+
+
+def with_copies(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> tuple[list[Vertex], list[tuple[int, int]]]:
+    """The graph with a leaf drawn again where it is read far below: a recurrent weight by each group of steps."""
+    layer, made = layers_of(len(nodes), edges), list(nodes)
+    copy: dict[int, tuple[int, int]] = {}  # of a leaf: the number of its newest copy, and the layer of the first reader
+    arrows = list(edges)
+    for k in sorted(range(len(edges)), key=lambda k: layer[edges[k][1]]):
+        a, b = edges[k]
+        if nodes[a].kind == "leaf":
+            number, first = copy.setdefault(a, (a, layer[b]))
+            if layer[b] > first + FAR:
+                number, _ = copy[a] = len(made), layer[b]
+                made.append(nodes[a])
+            arrows[k] = number, b
+    return made, arrows
 
 
 def arrow(path: Sequence[Point]) -> str:

@@ -143,7 +143,8 @@ def attributes(entry: Any) -> list[str]:
     """Parameters of an operation, and operands that are numbers."""
     op = op_of(entry)
     numbers = [(f"input {i}", v) for i, v in enumerate(saved_of(entry)) if type(v) in (int, float)]
-    return [f"{name}={value!r}" for name, value in [*zip(op.params, params_of(entry), strict=False), *numbers]]
+    texts = [f"{name}={value!r}" for name, value in [*zip(op.params, params_of(entry), strict=False), *numbers]]
+    return [text for text in texts if " at 0x" not in text]  # what has no printed form
 
 
 def saved_by(entry: Any) -> list[str]:
