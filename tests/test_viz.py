@@ -502,6 +502,7 @@ def test_notebooks_show_lazy_modules_and_classes_with_markup_in_their_text():
 def test_viz_is_loaded_when_it_is_touched():
     code = (
         "import sys, tapegrad as tg; assert 'tapegrad.viz' not in sys.modules; "
+        "assert 'tapegrad.tensor.tape_text' not in sys.modules; "
         "tg.viz; assert not [m for m in sys.modules if m.startswith('tapegrad.viz.')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

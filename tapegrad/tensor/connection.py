@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ..core.connect import connect_facade
 from ..core.plain_commit import renew_lock
 from ..functions import joining, operands
-from . import einops, graph, scalar, tape_text, tensor
+from ..later import above, load
+from . import einops, graph, scalar, tensor
 
 
 def first_tensor() -> None:
@@ -28,8 +30,14 @@ class Tensors:
     stack = staticmethod(joining.stack)
     tensor_at = staticmethod(graph.tensor_at)
     first_tensor = staticmethod(first_tensor)
-    tape_html = staticmethod(tape_text.tape_html)
-    tape_text = staticmethod(tape_text.tape_text)
+
+    @staticmethod
+    def tape_text(tape: Any) -> str:
+        return load("tensor.tape_text").tape_text(tape)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def tape_html(tape: Any) -> str:
+        return above("html")(tape)  # type: ignore[no-any-return]
 
 
 connect_facade(Tensors())

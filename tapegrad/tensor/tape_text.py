@@ -10,7 +10,6 @@ from ..core.entry import inputs_of, is_output, is_released, op_of, output_index,
 from ..core.source import line_of
 from ..core.sweep import snapshot
 from ..core.tape import Tape
-from ..later import above
 
 
 class Step(NamedTuple):
@@ -54,10 +53,6 @@ class Step(NamedTuple):
 
 def tape_text(tape: Tape) -> str:
     return "\n".join(map(wengert_line, steps(tape))) or "(empty tape)"
-
-
-def tape_html(tape: Tape) -> str:
-    return above("html")(tape)  # type: ignore[no-any-return]
 
 
 def size_text(nbytes: int) -> str:
