@@ -62,7 +62,9 @@ SINGLE = {  # single names of modules that tapegrad has
     "jit": {"nothing is compiled here; torch.save the module or its state_dict()": "save load CompilationUnit"},
     "sparse": {SEMI_STRUCTURED: "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
                                 "SparseSemiStructuredTensorCUTLASS as_sparse_gradcheck to_sparse_semi_structured"},
-    "autograd.profiler": {"tapegrad has no profiler: run the program under python -m cProfile": "EventList FunctionEvent"},
+    "autograd.profiler": {
+        "torch.profiler gives averages by operation: tapegrad.profile has rows by line, too": "FunctionEvent"
+    },
     "nn.parallel": {PROCESSES: "DistributedDataParallel DistributedDataParallelCPU"},
     "utils.data": {
         "tapegrad has no data pipes: write a Dataset": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe "

@@ -387,17 +387,45 @@ def test_one_process(torch):
     assert torch.nn.parallel.data_parallel(net, x).equal(torch.nn.DataParallel(net)(x))
 
 
-def test_a_profiled_program_runs_and_has_no_figures(torch):
-    from torch.profiler import ProfilerActivity, profile, record_function, schedule
+def test_a_profiled_program_has_figures_by_operation(torch, tmp_path):
+    from torch.profiler import ProfilerActivity, profile, record_function
 
-    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=2)) as prof:
+    x = torch.ones(2, requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True) as prof:
         with record_function("part"):
-            torch.ones(2).sum()
-        prof.step()
-    with pytest.raises(NotImplementedError, match="cProfile"):
-        prof.key_averages()
+            loss = (x * 2.0).sum() + (x * 3.0).sum()
+        loss.backward()
+    found = {e.key: (e.count, e.cpu_memory_usage) for e in prof.key_averages(group_by_input_shape=True)}
+    assert found == {
+        "aten::mul": (2, 16), "aten::sum": (2, 8), "aten::add": (1, 4),
+        "MulBackward0": (2, 0), "SumBackward0": (2, 0), "AddBackward0": (1, 0),
+    }  # fmt: skip
+    text = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=2)
+    assert text.splitlines()[1].split()[0] == "Name" and len(text.splitlines()) == 7
+    assert prof.key_averages().table(sort_by="count").splitlines()[3].split()[-1] == "2"
+    assert prof.key_averages().total_average().count == 10
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert '"traceEvents"' in (tmp_path / "trace.json").read_text()
+    with pytest.raises(NotImplementedError, match="by operation and line alone"):
+        prof.export_stacks("stacks.txt")
+
+
+def test_a_schedule_tells_which_steps_are_profiled(torch, tmp_path):
+    from torch.profiler import profile, schedule, tensorboard_trace_handler
+
     plan = schedule(wait=1, warmup=1, active=2, repeat=1)
     assert [plan(i).name for i in range(5)] == ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE"]
+    counts = []
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=lambda p: counts.append(p.events()[0].count)
+    ) as p:
+        for _ in range(9):
+            torch.ones(2).sin()
+            p.step()
+    assert counts == [2, 2]  # of each cycle of four; the third has not come to what it records
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path), "worker")) as p:
+        torch.ones(2).sin()
+    assert [f.name.split(".")[0] for f in tmp_path.glob("*.pt.trace.json")] == ["worker"]
 
 
 def test_variables(torch):
