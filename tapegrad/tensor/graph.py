@@ -120,12 +120,13 @@ class Node:
 
     def __dir__(self) -> list[str]:
         """The names of attributes, those of saved arrays included: torchviz draws what it finds among them."""
-        hit = find(self._slot)
-        saved = {} if hit is None or not is_operation(hit[1]) else dict(enumerate(saved_of(hit[1])[:2]))
-        answer = answer_of(hit[1]) if saved else None
-        kept = {**saved, -1: None if type(answer) is tuple else answer}
+        own, hit = list(super().__dir__()), find(self._slot)
+        if hit is None or not is_operation(hit[1]):
+            return own
+        answer = answer_of(hit[1])
+        kept = {**dict(enumerate(saved_of(hit[1])[:2])), -1: None if type(answer) is tuple else answer}
         names = {i: name for name, i in reversed(SAVED.items())}  # self, other, result
-        return [*super().__dir__(), *[f"_saved_{names[i]}" for i, value in kept.items() if value is not None]]
+        return [*own, *[f"_saved_{names[i]}" for i, value in kept.items() if value is not None]]
 
     def __repr__(self) -> str:
         return dialect.current.node_form.format(self._text, hex(self._slot))
