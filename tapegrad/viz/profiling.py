@@ -19,7 +19,7 @@ from time import perf_counter_ns as clock
 from typing import Any, NamedTuple, Self
 
 from ..core import alias, connect, record, vjp
-from ..core.entry import OUTPUT, op_of, call_site_of
+from ..core.entry import OUTPUT, call_site_of, op_of
 from ..core.op import TABLE, Op
 from ..core.plain_vjp import Backward, ReplayKind
 from ..core.source import line_at
