@@ -1,5 +1,6 @@
 """Indices and views of tensors of few dimensions, and shapes that are changed in place: values and gradients."""
 
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -153,3 +154,11 @@ def test_a_mask_behind_an_ellipsis_must_fit():
             x[key]
     with pytest.raises(IndexError, match="too many indices for tensor of dimension 2"):
         x[..., tg.ones(1, 2, 3) > 0]
+
+
+@pytest.mark.parametrize("key", [[], [0], tg.tensor([[0], [0]]), np.array([0]), tg.zeros(0, dtype=tg.int64)])
+def test_an_array_as_index_needs_a_dimension(key):
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 0"):
+        tg.tensor(2.0, requires_grad=True)[key]
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 1"):
+        tg.zeros(3, requires_grad=True)[:, key]

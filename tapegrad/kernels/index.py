@@ -29,7 +29,8 @@ def _index(x: Any, index: Any) -> Any:
     if not any([type(i) is np.ndarray and (i.ndim or i.dtype == bool) for i in index]):
         return x[tuple([int(i) if type(i) is np.ndarray else i for i in index])]  # NumPy would copy
     last = index[-1]
-    if type(last) is np.ndarray and last.dtype == INT64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
+    along_one = type(last) is np.ndarray and last.dtype == INT64 and all([type(i) is slice and i == ALL for i in index[:-1]])
+    if along_one and len(index) <= x.ndim:  # take() sees one element in a row where there is no dimension
         return x.take(last, len(index) - 1)
     return np.asarray(x[index], order="C")  # an advanced index may leave other strides
 
