@@ -233,3 +233,15 @@ def test_a_recorded_pass_that_begins_on_arrays_gives_what_one_on_tensors_does(na
     assert runs[0] >= 2
     monkeypatch.setattr(reverse, "visit_bare", lambda order, *_: next(order))
     assert got == orders()
+
+
+def test_a_grad_that_shares_memory_is_added_to_where_the_memory_is():
+    x = tg.tensor([2.0], requires_grad=True)
+    shared = tg.zeros(1)
+    x.grad = shared.detach()
+    kept = shared * x
+    shared.add_(1)  # moves the block, since an entry holds the old one
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == shared.tolist() == [4.0]
+    kept.sum().backward()
+    assert x.grad.tolist() == shared.tolist() == [4.0]

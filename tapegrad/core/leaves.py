@@ -77,6 +77,8 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, True)
     old: Any = getattr(t, "_g", None)
+    if old is not None:
+        alias.sync_only(old)  # whoever shares its memory may have written
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.outer_gradient(g)
