@@ -245,3 +245,14 @@ def test_a_grad_that_shares_memory_is_added_to_where_the_memory_is():
     assert x.grad.tolist() == shared.tolist() == [4.0]
     kept.sum().backward()
     assert x.grad.tolist() == shared.tolist() == [4.0]
+
+
+def test_no_write_into_a_gradient_of_ones_reaches_later_passes():
+    x = tg.tensor(2.0, requires_grad=True)
+    x.backward()
+    seen = x.grad.detach().numpy()
+    x.backward()
+    assert x.grad.item() == seen == 2.0
+    y = tg.zeros(2, requires_grad=True)
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]

@@ -151,6 +151,7 @@ def ones_like(x: Array) -> Array:
     one = _ONE.get(x.dtype)
     if one is None:
         one = _ONE[x.dtype] = np.ones((), x.dtype)
+        one.flags.writeable = False
     return one
 
 
