@@ -256,3 +256,12 @@ def test_no_write_into_a_gradient_of_ones_reaches_later_passes():
     y = tg.zeros(2, requires_grad=True)
     y.sum().backward()
     assert y.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("grad", [lambda: tg.ones(()).expand(3), lambda: tg.ones(4).as_strided((3,), (0,))])
+def test_a_grad_that_shows_an_element_twice_is_not_added_to(grad):
+    x = tg.zeros(3, requires_grad=True)
+    x.grad = kept = grad()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        (x * tg.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == kept.tolist() == [1.0, 1.0, 1.0]

@@ -90,6 +90,8 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
         return wrap(arrays.ensure_owned(g)), False
     if old._s or t._s > 0:
         return old + wrap(g), False
+    if type(old._st) is alias.Alias and not functional(old._d) and arrays.overlaps(old._d):
+        raise errors.inplace_expanded("backward")
     if target(old) is None:
         old._d = old._d.copy(order="K")
     return (old, True) if old._d.flags.writeable else (wrap(arrays.silently(operator.add, old._d, g)), False)
