@@ -301,3 +301,10 @@ def test_a_parameter_without_a_shape_has_no_gradient():
     p = tg.nn.LazyLinear(3).weight
     with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
         p.backward()
+
+
+def test_a_tensor_is_not_its_own_gradient():
+    x = tg.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
+        x.grad = x
+    assert x.grad is None

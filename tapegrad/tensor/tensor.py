@@ -449,6 +449,8 @@ class Tensor(Filling, Protocols, TableMethods):
                 cls = type(value)
                 name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
                 raise errors.grad_type(name)
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad: assign a clone() of it")
             if raw(value).shape != raw(self).shape:
                 raise errors.grad_size(value.shape, self.shape)
             if value._d.dtype != self._d.dtype:
