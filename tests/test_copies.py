@@ -41,6 +41,7 @@ def test_a_copy_keeps_its_class_and_shares_memory():
     assert p.tolist() == [3.0, 3.0]
     (c * 2).sum().backward()
     assert c.grad.tolist() == [2.0, 2.0] and p.grad is None
+    assert copy.copy(c).grad is None  # as in PyTorch: memory is shared, the gradient is the tensor's own
 
 
 def test_values_leave_for_numpy_where_nothing_is_recorded():

@@ -969,7 +969,6 @@ class Tensor(Filling, Protocols, TableMethods):
         t._d, t._s, t._st = shared._d, 0, shared._st
         t.requires_grad_(self._s < 0)
         t.__dict__.update({k: v for k, v in self.__dict__.items() if k not in PRIVATE})
-        t._g = getattr(self, "_g", None)
         return t
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:  # type: ignore[valid-type]
