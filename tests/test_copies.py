@@ -58,3 +58,17 @@ def test_values_leave_for_numpy_where_nothing_is_recorded():
         z = (x**2).sum()
     z.backward()
     assert x.grad.tolist() == [10.0, 2.0]
+
+
+def test_a_view_that_a_write_into_its_base_made_require_grad_is_no_leaf():
+    def view():
+        base = tg.zeros(2, 3)
+        part = base[0]
+        base.add_(tg.ones(3, requires_grad=True))
+        return part
+
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(view())
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf"):
+        view().requires_grad = False
+    assert not copy.copy(view()).is_leaf

@@ -366,7 +366,7 @@ class Tensor(Filling, Protocols, TableMethods):
     def requires_grad(self, value: bool) -> None:
         if type(value) is not bool:
             raise RuntimeError("requires_grad must be a bool")
-        if self._s > 0 and not value:
+        if alias.slot_of(self) > 0 and not value:
             raise errors.non_leaf_requires_grad()
         if value and not dtypes.is_inexact(raw(self).dtype):
             raise errors.only_float_grad_setter()
@@ -962,7 +962,7 @@ class Tensor(Filling, Protocols, TableMethods):
     # ------------------------------------------------------------------------------------------- copying and pickling
 
     def __copy__(self) -> Self:
-        if self._s > 0:
+        if alias.slot_of(self) > 0:
             return alias.view(self, TABLE["alias"])  # type: ignore[no-any-return]
         shared = alias.detached(self)
         t = Box.__new__(type(self))
@@ -972,7 +972,7 @@ class Tensor(Filling, Protocols, TableMethods):
         return t
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:  # type: ignore[valid-type]
-        if self._s > 0:
+        if alias.slot_of(self) > 0:
             raise errors.deepcopy_non_leaf()
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
