@@ -162,3 +162,12 @@ def test_an_array_as_index_needs_a_dimension(key):
         tg.tensor(2.0, requires_grad=True)[key]
     with pytest.raises(IndexError, match="too many indices for tensor of dimension 1"):
         tg.zeros(3, requires_grad=True)[:, key]
+
+
+def test_as_strided_of_a_reversed_leaf_finds_its_elements():
+    base = tg.arange(6.0)
+    x = base[::-1].detach().requires_grad_()
+    y = x.as_strided((3,), (2,))
+    assert y.tolist() == [0.0, 2.0, 4.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]

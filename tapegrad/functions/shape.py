@@ -568,7 +568,9 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             "the view of it."
         )
     line = restrided(root.view(own.dtype), (count,), (own.itemsize,))
-    positions = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
+    own_steps = tuple([n // own.itemsize for n in own.strides])
+    first = at - builtins.sum([(n - 1) * k for n, k in zip(own.shape, own_steps, strict=True) if k < 0])
+    positions = _strided(np.arange(count), own.shape, own_steps, first)
     return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (positions,)), full, steps, offset, (0,))
 
 
