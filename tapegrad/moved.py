@@ -15,6 +15,7 @@ HOMES = {
     "comparison": ("testing.comparison",),
     "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
+    "ops.create": ("functions.create", "functions.exchange"),
     "ops.define": ("table.define", "functions.arguments"),
     "ops.elementwise": ("functions.elementwise", "functions.activation", "table.elementwise", "kernels.elementwise"),
     "ops.operands": ("functions.operands", "table.refusals"),

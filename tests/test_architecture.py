@@ -90,6 +90,17 @@ def test_imports_point_downwards(own):
         )
 
 
+LONG = 1000
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_long_file_says_why_it_is_one(room):
+    for path in ROOMS[room]:
+        text = path.read_text()
+        if text.count("\n") > LONG:
+            assert "One file over 1,000 lines, since" in (ast.get_docstring(ast.parse(text)) or ""), path
+
+
 def names_of_instructions(tree):
     """What a file imports, reads or calls that decodes instructions or makes functions of code."""
     for node in ast.walk(tree):

@@ -147,17 +147,13 @@ copies:
 create:
     arange                              tg
     as_tensor                           tg
-    asarray                             tg
     bernoulli                           tg
     empty                               tg
     empty_like                          tg
     empty_permuted                      tg
     empty_strided                       tg
     eye                                 tg
-    from_dlpack                         tg
-    from_file                           tg
     from_numpy                          tg
-    frombuffer                          tg
     full                                tg
     full_like                           tg
     get_default_device                  tg
@@ -184,7 +180,6 @@ create:
     set_default_device                  tg
     set_rng_state                       tg
     tensor                              tg
-    to_dlpack                           tg
     tril_indices                        tg
     triu_indices                        tg
     zeros                               tg
@@ -342,6 +337,13 @@ embed:
     embedding                           functional
     embedding_bag                       functional
     one_hot                             functional
+
+exchange:
+    asarray                             tg
+    from_dlpack                         tg
+    from_file                           tg
+    frombuffer                          tg
+    to_dlpack                           tg
 
 fft:
     fft                                 fft

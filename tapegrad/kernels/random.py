@@ -26,6 +26,8 @@ Where PyTorch itself differs between machines
       values differ by about 2e-6 at most.
 
 Arrays are filled in C order. PyTorch fills a non-contiguous tensor in the order of its memory.
+
+One file over 1,000 lines, since it is one generator, loaded with the package, where each module costs time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
-from ..functions import create
+from ..functions import create, exchange
 from ..functions import sort as order
 from ..functions.operands import rank_of
 from ..tensor.access import raw
@@ -107,7 +107,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor on the memory of another library's array."""
-    result = create.from_dlpack(x)
+    result = exchange.from_dlpack(x)
     if device is not None:
         result = result.to(device)
     return result.clone() if copy else result

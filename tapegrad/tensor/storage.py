@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import dialect, dtypes
-from ..functions import create
 from . import memory
 
 __all__ = ["TypedStorage", "UntypedStorage"]
@@ -116,7 +115,9 @@ class UntypedStorage(_Storage):
     @staticmethod
     def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The first bytes of a file, mapped into memory; what is written there reaches the file only if shared."""
-        return UntypedStorage(create.from_file(filename, shared, nbytes, dtype=dtypes.uint8))
+        from ..functions import exchange  # loaded when it is needed
+
+        return UntypedStorage(exchange.from_file(filename, shared, nbytes, dtype=dtypes.uint8))
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
