@@ -18,14 +18,14 @@ Record = TypeVar("Record")
 
 PACKAGE = __name__.partition(".")[0]
 MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
-ABOVE = {
-    "numpy_namespace": "numpy",  # what NumPy's protocols give and call
+ABOVE = {  # UPWARDS in tests/test_architecture.py says who asks for each, and why it stands above
+    "numpy_namespace": "numpy",
     "numpy_ufunc": "numpy.ufuncs.on_ufunc",
     "numpy_function": "numpy.ufuncs.on_function",
-    "to_sparse": "sparse.to_sparse",  # methods of dense tensors
+    "to_sparse": "sparse.to_sparse",
     "sparse_mask": "sparse.sparse_mask",
-    "compile_module": "jit.compile_module",  # of modules
-    "html": "viz.notebook.html",  # what notebooks show of tensors, modules, tapes and nodes
+    "compile_module": "jit.compile_module",
+    "html": "viz.notebook.html",
 }
 
 

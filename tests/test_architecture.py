@@ -14,7 +14,7 @@ import pytest
 import tapegrad
 from tapegrad.core.op import TABLE
 from tapegrad.functions import names
-from tapegrad.later import fill
+from tapegrad.later import ABOVE, above, fill
 from tapegrad.table.define import define
 
 try:
@@ -101,29 +101,114 @@ def test_a_long_file_says_why_it_is_one(room):
             assert "One file over 1,000 lines, since" in (ast.get_docstring(ast.parse(text)) or ""), path
 
 
-def names_of_instructions(tree):
-    """What a file imports, reads or calls that decodes instructions or makes functions of code."""
+CODE = {"co_code", "_co_code_adaptive", "co_positions", "co_lines", "co_linetable"}
+# What is read of code objects besides names and constants, and why that cannot be misread.
+READS_OF_CODE = {
+    "compat/finder.py": ({"opcode", "co_code"}, "nothing else tells whether an import wants a name"),
+    "core/source.py": ({"co_lines"}, "the line of an instruction, as the interpreter gives it, for messages"),
+    "jit/numbers.py": (
+        {"getframeinfo"},
+        "which call runs now, found by the standard library; where that does not know, the trace ends at the number",
+    ),
+}
+
+
+def reads_of_code(tree):
+    """What a file imports, reads or calls that decodes instructions, finds places of theirs or makes functions of code."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
             yield from names & {"dis", "opcode"}
-        elif isinstance(node, ast.Attribute) and node.attr in ("co_code", "_co_code_adaptive"):
+        elif isinstance(node, ast.Attribute) and node.attr in CODE:
             yield node.attr
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("CodeType", "FunctionType"):
+        elif isinstance(node, ast.BinOp | ast.Subscript) and "f_lasti" in ast.unparse(node):
+            yield "f_lasti" * (not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute))
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("CodeType", "FunctionType", "getframeinfo"):
             yield node.func.attr
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_no_instruction_is_decoded_and_no_code_copied(room):
-    """The drop-ins' finder alone reads instructions: nothing else tells it whether an import wants a name."""
-    found = {path.name: set(names_of_instructions(ast.parse(path.read_text()))) for path in ROOMS[room]}
-    assert {n: s for n, s in found.items() if s} == ({"finder.py": {"opcode", "co_code"}} if room == "compat" else {})
+    found = {
+        path.relative_to(ROOT).as_posix(): set(reads_of_code(ast.parse(path.read_text()))) - {""} for path in ROOMS[room]
+    }
+    assert {n: s for n, s in found.items() if s} == {n: READS_OF_CODE[n][0] for n in found if n in READS_OF_CODE}
 
 
 def test_the_drawing_shows_every_room():
     drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
     names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))
     assert {p.parent.name for p in ROOT.glob("*/__init__.py") if not p.parent.name.startswith("_")} <= names
+
+
+# ----------------------------------------------------------------------------------------------- modules asked for by name
+
+# Calls that run upwards, by a name of `later.ABOVE` or of a module: what programs of PyTorch's or NumPy's expect of a tensor
+# or a module, whose answer is written with rooms above. The import order cannot hold them; nothing else may call upwards.
+UPWARDS = {
+    "tensor/protocols.py": {
+        "above('numpy_ufunc')": "np.sin(t): NumPy asks the tensor, and its functions on tensors are the room numpy",
+        "above('numpy_function')": "np.sum(t), as well",
+        "above('numpy_namespace')": "t.__array_namespace__() is that room",
+        "above('to_sparse')": "the method of dense tensors gives a class that is built on them",
+        "above('sparse_mask')": "as well",
+    },
+    "nn/module.py": {"above('compile_module')": "module.compile(): a program for modules needs modules"},
+    "tensor/overriding.py": {
+        "importlib.import_module(PACKAGE + suffix)": "public pages show functions that ask, once a class can answer",
+        "sys.modules[PACKAGE + m]": "the same pages",
+    },
+}
+# What else is found by name, and stands no higher than who asks.
+BY_NAME = {
+    "functions/names.py": {"load(f'functions.{self.family}')": "the module of a line of the table of names"},
+    "io/reader.py": {"importlib.import_module('.'.join([PACKAGE, *parts]))": "a file names what it holds"},
+    "jit/compiled.py": {"sys.modules.get(module)": "the module of the user's function"},
+    "jit/guards.py": {"sys.modules.get(module)": "the same", "sys.modules[name]": "modules that are loaded, to compare"},
+    "kernels/devices.py": {"importlib.import_module(BACKEND)": "within kernels, where JAX is there"},
+    "kernels/jax/forwards.py": {"importlib.import_module(f'.{module}', __package__)": "within kernels"},
+    "nn/modules.py": {"sys.modules[f'{__name__}.{_name}']": "within nn"},
+    "tensor/einops.py": {
+        "sys.modules['tapegrad']": "einops asks for the package, when it is used",
+        "sys.modules[BACKENDS]": "a module of einops",
+    },
+    "utils/__init__.py": {"importlib.import_module('.data', __name__)": "within utils"},
+}
+LOADERS = {"importlib.import_module", "import_module", "__import__", "sys.modules.get"}
+FREE = {"later", "compat", "moved", "__main__", "_stubs"}  # what loads, and what stands above everything
+
+
+def asked_by_name(tree):
+    """Modules that a file asks for by a name that the imports do not show: all but constant names of other packages."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args:
+            name = node.args[0].value if isinstance(node.args[0], ast.Constant) else "."
+            of_package = str(name).startswith((".", "tapegrad"))
+            function = ast.unparse(node.func)
+            if (function in LOADERS and of_package) or function in imported_from_later(tree):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+            yield ast.unparse(node)
+
+
+def imported_from_later(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "later"]
+    return {a.asname or a.name for node in nodes for a in node.names} & {"above", "load"}
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - FREE))
+def test_what_is_asked_for_by_name_is_listed(room):
+    found = {path.relative_to(ROOT).as_posix(): set(asked_by_name(ast.parse(path.read_text()))) for path in ROOMS[room]}
+    listed = {n: set(UPWARDS.get(n, {})) | set(BY_NAME.get(n, {})) for n in found}
+    assert found == listed
+
+
+def test_each_name_of_above_is_asked_for_from_below():
+    asked = {call: path for path, calls in UPWARDS.items() for call in calls if call.startswith("above")}
+    assert set(asked) == {f"above({name!r})" for name in ABOVE}
+    for name, target in ABOVE.items():
+        assert callable(above(name)) or isinstance(above(name), types.ModuleType)
+        assert layer_of(target.partition(".")[0]) > layer_of(asked[f"above({name!r})"].partition("/")[0])
 
 
 # ------------------------------------------------------------------------------------------- slots filled at import

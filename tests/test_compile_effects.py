@@ -8,7 +8,10 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import dis
+import inspect
 import sys
+import types
 import typing
 import warnings
 
@@ -680,6 +683,20 @@ def test_numbers_that_python_uses_run_eagerly(function):
     assert counts[1:3] == [0, 0]
     assert len(messages) == 1
     assert f"{__file__}:" in messages[0]
+
+
+@pytest.mark.parametrize("positions", [None, dis.Positions(None, None, None, None), dis.Positions(1, 1, 0, 4)])
+def test_a_number_runs_eagerly_where_nothing_tells_which_call_it_leaves_by(positions, monkeypatch):
+    def go(w):
+        h = Holder()
+        h.losses = []
+        f = w(lambda a: h.losses.append(a.sum().item()))
+        return [f(x(k)) for k in (1, 2, 0.5, 3)], h.losses
+
+    assert measured(go)[1][1] == 1
+    monkeypatch.setattr(inspect, "getframeinfo", lambda frame, context: types.SimpleNamespace(positions=positions))
+    got, counts, _ = measured(go)
+    assert got == plain(go(lambda f: f)) and counts[1:3] == [0, 0]
 
 
 @pytest.mark.parametrize("end", ["value", "error"])

@@ -64,10 +64,9 @@ class Flow:
         self.names: set[tuple[str, bool]] = set()  # variables that have been looked at
 
     def call(self) -> ast.Call:
-        """The call that runs now."""
-        positions = list(self.caller.f_code.co_positions())
-        _, line, _, column = positions[self.caller.f_lasti // 2]
-        found = calls_of(self.function).get((line, column))
+        """The call that runs now; an interpreter that does not tell which (`-X no_debug_ranges`) keeps nothing."""
+        position = inspect.getframeinfo(self.caller, context=0).positions
+        found = None if position is None else calls_of(self.function).get((position.end_lineno, position.end_col_offset))
         if found is None:
             raise NotKept
         return found
