@@ -515,6 +515,33 @@ def test_records_are_made_in_the_table_alone():
     assert not changers
 
 
+# Operations that are known by name outside the table, as docs/how_it_works.md lists them with reasons: where, how often.
+NAMED = {
+    "core/reverse.py": 1, "functions/inplace.py": 1, "kernels/jax/eager.py": 1, "levels/laplacian.py": 1, "levels/taylor.py": 5,
+    "programs/subprogram.py": 1,
+}  # fmt: skip
+
+
+def asks_for_names_of_operations(tree):
+    """Comparisons with `op.name`, and look-ups by it in other places than the table."""
+    for node in ast.walk(tree):
+        parts = [node.left] if isinstance(node, ast.Compare) else []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            parts = node.args if node.func.attr == "get" and ast.unparse(node.func.value) != "TABLE" else []
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) != "TABLE":
+            parts = [node.slice]
+        yield from [p for p in parts if re.fullmatch(r"(op|op_of\(\w+\))\.name", ast.unparse(p))]
+
+
+def test_few_operations_are_known_by_name_outside_the_table():
+    found = {}
+    for path in [p for p in FILES if p.relative_to(ROOT).parts[0] != "table"]:
+        found[path.relative_to(ROOT).as_posix()] = len(list(asks_for_names_of_operations(ast.parse(path.read_text()))))
+    assert {name: count for name, count in found.items() if count} == NAMED
+    page = ROOT.parent / "docs" / "how_it_works.md"
+    assert not page.exists() or [n for n in (*NAMED, "floats/functions.py") if f"`{n}`" not in page.read_text()] == []
+
+
 def test_importing_needs_numpy_alone():
     code = (
         "import sys; import tapegrad; "

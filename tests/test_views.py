@@ -12,6 +12,9 @@ from view_programs import CONSTANTS, PROGRAMS, W, X, error, finite_differences, 
 
 import tapegrad as tg
 from tapegrad.core import alias, inplace
+from tapegrad.core.op import TABLE
+from tapegrad.core.vjp import arrays
+from tapegrad.functions.inplace import OVERLAPPING
 from tapegrad.tensor import memory
 
 # Loss, its gradient by w, and the gradient by w of half the squared gradient.
@@ -912,3 +915,14 @@ def test_a_tensor_without_views_that_changes_its_shape_in_place_is_private_again
     del z  # no entry reads it, so that its hooks belong to it alone
     gc.collect()
     assert seen() is None
+
+
+def test_views_with_overlapping_elements_are_those_that_writes_look_for():
+    """Unless a step of 0 shows that they overlap."""
+
+    def overlaps(op, x, params):
+        shown = op.forward(x, *params)
+        return np.may_share_memory(shown, x) and 0 not in shown.strides and arrays.overlaps(shown)
+
+    linear = [op for op in TABLE.values() if op.kind == "linear" and op.arity == op.outputs == 1 and op.samples]
+    assert {op.name for op in linear if any(overlaps(op, s[0][0], s[1]) for s in op.samples())} == OVERLAPPING

@@ -58,7 +58,7 @@ class ForwardLaplacian(Level):
         if self.respects_no_grad and not is_recording():
             stacks = [None] * len(stacks)
         if any([type(p) is LazyStack for p in stacks]):
-            if op.name == "add" and None in stacks:  # a bias: the stack is as it was
+            if op.rules == (1.0, 1.0) and None in stacks:  # a sum with a bias: the stack is as it was
                 at = 0 if stacks[1] is None else 1
                 if rank(primals[1 - at], False) <= primals[at]._d.ndim:
                     return [(op.call(*primals), stacks[at])]
@@ -93,7 +93,7 @@ class ForwardLaplacian(Level):
             return [total([scaled(padded(stacks[i], out._d.ndim, True), d) for i, d in slopes])]
         if len(active) == 1 and is_real(primals[active[0]]):  # of complex numbers some are not holomorphic, as abs
             return [self.composed(op, primals, active[0], out, stacks[active[0]], params)]
-        if op.name == "mul":
+        if op.name == "mul":  # of which the others' derivatives are made
             return [self.product(op, primals, stacks, params)]
         return self.by_directions(op, primals, stacks, (out,), params)
 
@@ -206,8 +206,8 @@ class LazyStack:
 
 
 def is_matrix_product(op: Op, primals: list[Any], active: list[int]) -> bool:
-    """Whether it is a layer: rows times a matrix that does not depend on the point."""
-    return op.name in ("matmul", "linear") and active == [0] and primals[1]._d.ndim == 2
+    """Whether it is as a layer: a product with a matrix that does not depend on the point."""
+    return op.kind == "bilinear" and active == [0] and primals[1]._d.ndim == 2
 
 
 def scaled(t: Any, d: Any) -> Any:

@@ -27,6 +27,7 @@ from .level import Level
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]
+PRODUCTS = "mul", "strong_mul"  # elementwise, but no chain rule: what the chain rule itself multiplies with
 
 
 class Series:
@@ -137,6 +138,7 @@ class SeriesNamespace:
 
     def run(self, op: Op, args: list[Any], params: tuple[Any, ...]) -> Any:
         """The op on series and constants: a series, or a constant if no argument is one; a tuple for several outputs."""
+        # No tensor comes here, whose dtype has the table choose between the two records.
         if op.name == "sgn" and type(args[0]) is Series and args[0].dtype.kind == "c":
             op = TABLE["sgn_complex"]
         try:
@@ -155,7 +157,7 @@ class SeriesNamespace:
         active = [type(a) is Series and rule is not None for a, rule in zip(args, rules, strict=True)]
         if op.kind == "constant" or not any(active):
             return out
-        if op.kind == "elementwise" and op.name not in ("mul", "strong_mul"):
+        if op.kind == "elementwise" and op.name not in PRODUCTS:
             result = Series(self, [out])
             result.gen = self.integrated(op, args, active, result, params)
         elif op.kind == "linear":

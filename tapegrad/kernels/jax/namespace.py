@@ -37,4 +37,7 @@ UFUNCS = namespace(
     log1p=elementwise.log1p, sqrt=elementwise.sqrt, tanh=elementwise.tanh, negative=elementwise.negative,
     absolute=elementwise.absolute, sin=elementwise.sin, cos=elementwise.cos, tan=elementwise.tan, sign=elementwise.sign,
 )  # fmt: skip
-"""What stands for the ufuncs of records, by name: those that are traced most have quicker forms than jax.numpy's."""
+"""What stands for the ufuncs of records, by NumPy's name: those that are traced most have quicker forms than jax.numpy's.
+
+A namespace, which kernels use as well, so its names are not those of records.
+"""
