@@ -562,6 +562,8 @@ def name_of_node(recorded: Recorded) -> str:
     return type(recorded.params[0]).__name__ if recorded.params else "FunctionBackward"
 
 
+# The record of all Functions stands here and not in the table: its forward and its rules are the user's methods, and what
+# calls these needs contexts, levels and the class below. An entry has its own list of arguments, which a table's has not.
 FUNCTION = Op(
     "function", "general", raw_forward, (vjp_rule,), arity=-1,
     jax="host", saves="args ans", outputs=2, params=("call",), display=name_of_node,

@@ -1,7 +1,7 @@
 """The operations that run on Python floats by `math`, and the array namespace of rules that run on floats.
 
-Their forwards stand here a second time, since NumPy takes ten times as long for one number as `math`; and here rather than in
-their records, since this is one implementation of the table's arithmetic among others, which a record need not know of.
+Their forwards stand here a second time, since NumPy takes ten times as long for one number as `math`; and here rather than
+in their records, since this is one implementation of the table's arithmetic among others, which a record need not know of.
 A test compares each with its record.
 """
 

@@ -19,8 +19,8 @@ from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF
 
-# Views whose result may show an element several times without a step of 0: those whose steps the caller gives. The names stand
-# here, since nothing else asks; a test finds them in the table.
+# Views whose result may show an element several times without a step of 0: those whose steps the caller gives. The names
+# stand here, since nothing else asks; a test finds them in the table.
 OVERLAPPING = {"as_strided", "windows"}
 
 

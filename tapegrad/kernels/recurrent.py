@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.vjp import RAW_XP
+
 Steps = list[tuple[int, int]]
 Sizes = tuple[int, ...]
 
@@ -133,3 +135,80 @@ def lstm_of_one_length_back(
             dh = np.matmul(d, w, out=None if dh is one else dh)
             dc *= keep
     return factors, dh, dc
+
+
+# --------------------------------------------------------------------------------------------- sequences of any lengths
+
+
+def _of_one_length(p: Any, sizes: Sizes, c0: Any) -> bool:
+    """Whether all sequences of an LSTM without projection have one length."""
+    return not _projects(p) and 0 < sizes[0] == sizes[-1] == len(c0)
+
+
+def _lstm(gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool) -> Any:
+    """(h, c, gates i f g o) after each row; p is the projection of h, or a number for none."""
+    if _of_one_length(p, sizes, c0):
+        return lstm_of_one_length(gx, h0, c0, w, reverse)
+    width = c0.shape[1]
+    gates, cs = np.empty_like(gx), np.empty((len(gx), width), gx.dtype)
+    out = np.empty((len(gx), h0.shape[1]), gx.dtype)
+    wt = np.ascontiguousarray(w.T)
+    h = c = None
+    for start, end in _steps(sizes, reverse):
+        a = gates[start:end]
+        np.matmul(_entering(RAW_XP, h, h0, end - start), wt, out=a)
+        a += gx[start:end]
+        i, f, g, o = (a[:, k * width : (k + 1) * width] for k in range(4))
+        candidate = np.tanh(g)
+        _sigmoid(a)
+        g[...] = candidate
+        c = np.multiply(f, _entering(RAW_XP, c, c0, end - start), out=cs[start:end])
+        candidate *= i
+        c += candidate
+        h = out[start:end]
+        if _projects(p):
+            np.matmul(np.tanh(c) * o, p.T, out=h)
+        else:
+            np.multiply(np.tanh(c, out=candidate), o, out=h)
+    return out, cs, gates
+
+
+def _gru(gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool) -> Any:
+    """(h, gates r z n and what r is multiplied with) after each row."""
+    width = h0.shape[1]
+    gates, out = np.empty((len(gx), 4 * width), gx.dtype), np.empty((len(gx), width), gx.dtype)
+    wt = np.ascontiguousarray(w.T)
+    h = None
+    for start, end in _steps(sizes, reverse):
+        before = _entering(RAW_XP, h, h0, end - start)
+        a, x = gates[start:end], gx[start:end]
+        np.matmul(before, wt, out=a[:, : 3 * width])
+        a[:, : 3 * width] += b
+        r, z, n, m = (a[:, k * width : (k + 1) * width] for k in range(4))
+        m[...] = n
+        both = a[:, : 2 * width]
+        both += x[:, : 2 * width]
+        _sigmoid(both)
+        np.multiply(r, m, out=n)
+        n += x[:, 2 * width :]
+        np.tanh(n, out=n)
+        h = np.subtract(before, n, out=out[start:end])
+        h *= z
+        h += n
+    return out, gates
+
+
+def _rnn(gx: Any, h0: Any, w: Any, sizes: Sizes, reverse: bool, relu: bool) -> Any:
+    """h after each row."""
+    out = np.empty_like(gx)
+    wt = np.ascontiguousarray(w.T)
+    h = None
+    for start, end in _steps(sizes, reverse):
+        before = _entering(RAW_XP, h, h0, end - start)
+        h = np.matmul(before, wt, out=out[start:end])
+        h += gx[start:end]
+        if relu:
+            np.maximum(h, 0, out=h)
+        else:
+            np.tanh(h, out=h)
+    return out

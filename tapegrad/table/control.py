@@ -21,16 +21,15 @@ import numpy as np
 
 from .. import errors
 from ..core import factories
-from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.op import TABLE, Op
 from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
-from ..core.vjp import TENSOR_XP, arrays, fixed_like
+from ..core.vjp import TENSOR_XP
 from ..dtypes import is_inexact
-from ..kernels.control import History, Tensors, _order, _own, _returned, _split
-from ..levels.forward import Dual
-from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
+from ..kernels.control import History, _cond, _order, _returned, _scan, _split, _while
+from ..levels.vmap import NeedLoop, one_by_one, representative
+from ..programs.derivatives import Tensors, _at, _batched, _filled, _jvp, _meta, _moving, _ones, _row, _vjp, _zeros
 from ..programs.subprogram import SubProgram, traced_alone
 from . import batching
 from .define import define
@@ -80,115 +79,6 @@ def while_loop(operands: Sequence[Any], condition: SubProgram, body: SubProgram,
 def cond(xp: Any, operands: Sequence[Any], true: SubProgram, false: SubProgram) -> Tensors:
     """What the branch gives that the predicate chooses."""
     return _run(xp, _variant("cond", len(true.metas), frozenset(range(len(true.metas)))), operands, (true, false))
-
-
-def _scan(
-    operands: Tensors, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: History
-) -> Any:
-    carry, xs, rest = _split(operands, carried, scanned)
-    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in body.metas[carried:]]
-    step = body.step
-    warnings = arrays.silence()
-    try:
-        for i, t in enumerate(_order(length, reverse)):
-            results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry, made = _split(results, carried)
-            if not i:
-                rows = [np.empty((length, *r.shape), r.dtype) for r in made]
-            for row, r in zip(rows, made, strict=True):
-                row[t] = r
-    finally:
-        arrays.unsilence(warnings)
-    return _returned([*_own(carry, operands), *rows])
-
-
-def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
-    carry, of_condition, of_body = _split(operands, carried, conditional)
-    steps = 0
-    warnings = arrays.silence()
-    try:
-        while condition.step(*carry, *of_condition)[0]:
-            carry = list(body.step(*carry, *of_body))
-            steps += 1
-    finally:
-        arrays.unsilence(warnings)
-    return *_own(carry, operands), np.array(steps)
-
-
-def _cond(operands: Tensors, true: SubProgram, false: SubProgram) -> Any:
-    warnings = arrays.silence()
-    try:
-        results = (true if operands[0] else false).step(*operands[1:])
-    finally:
-        arrays.unsilence(warnings)
-    return _returned(_own(results, operands))
-
-
-# ------------------------------------------------------------------------------------------------------ what rules share
-
-
-def _dtype(a: Any) -> Any:
-    return (a._d if isinstance(a, Box) else a).dtype
-
-
-def _moving(values: Sequence[Any], positions: Sequence[int] | range) -> list[int]:
-    """Those of some positions where values have derivatives."""
-    return [i for i in positions if is_inexact(_dtype(values[i]))]
-
-
-def _filled(like: Any, values: Sequence[Any], metas: Sequence[Any]) -> Tensors:
-    """Values with zeros in the place of None: arrays, or tensors if `like` is one."""
-    return [_zeros(like, meta) if v is None else v for v, meta in zip(values, metas, strict=True)]
-
-
-def _zeros(like: Any, meta: Any) -> Any:
-    array = np.zeros(*meta)
-    return fixed_like(array, like) if isinstance(like, Box) else array
-
-
-def _meta(a: Any) -> Any:
-    a = a._d if isinstance(a, Box) else a
-    return a.shape, a.dtype
-
-
-def _row(a: Any, i: int) -> Any:
-    """A row of an array or tensor, as an array; of none, what one would be."""
-    a = representative(a)
-    return a[i] if len(a) else np.ones(a.shape[1:], a.dtype)
-
-
-def _ones(metas: Sequence[Any]) -> list[Any]:
-    return [np.ones(*meta) for meta in metas]
-
-
-def _at(values: Sequence[Any], positions: Sequence[int]) -> Tensors:
-    return [values[i] for i in positions]
-
-
-def _vjp(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
-    """Cotangents of xs, zeros where nothing depends on one."""
-    reached = [(y, g) for y, g in zip(ys, gs, strict=True) if y._s]
-    got = [None] * len(xs)
-    if reached and xs:
-        got = grad([y for y, _ in reached], xs, [g for _, g in reached], True, True, allow_unused=True)
-    return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
-
-
-def _jvp(body: SubProgram, primals: Tensors, positions: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
-    """Tangents of some results of a sub-program whose arguments at some positions have tangents."""
-    with Dual() as level:
-        wrapped = list(primals)
-        for i, t in zip(positions, tangents, strict=True):
-            wrapped[i] = level.wrap(primals[i], t)
-        found = [level.unwrap(y) for y in _at(body.replay(wrapped), outs)]
-    return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
-
-
-def _batched(body: SubProgram, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
-    """Results of a sub-program on a batch, each with the batch dimension in front."""
-    with Batch(n) as level:
-        wrapped = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
-        return [level.physical(y) for y in body.replay(wrapped)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- scan

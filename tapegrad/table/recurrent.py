@@ -16,17 +16,18 @@ import numpy as np
 from ..core.op import TABLE, Op
 from ..core.plain_vjp import add
 from ..core.record import fixed, running_trace
-from ..core.vjp import RAW_XP, TENSOR_XP, fixed_like, zeros_like
+from ..core.vjp import TENSOR_XP, fixed_like, zeros_like
 from ..kernels.recurrent import (
     Sizes,
-    _entering,
+    _gru,
+    _lstm,
+    _of_one_length,
     _projects,
+    _rnn,
     _rows,
-    _sigmoid,
     _steps,
     before,
     grid,
-    lstm_of_one_length,
     lstm_of_one_length_back,
 )
 from ..levels.vmap import one_by_one
@@ -151,39 +152,6 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 # --------------------------------------------------------------------------------------------------------------- records
 
 
-def _of_one_length(p: Any, sizes: Sizes, c0: Any) -> bool:
-    """Whether all sequences of an LSTM without projection have one length."""
-    return not _projects(p) and 0 < sizes[0] == sizes[-1] == len(c0)
-
-
-def _lstm(gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool) -> Any:
-    """(h, c, gates i f g o) after each row; p is the projection of h, or a number for none."""
-    if _of_one_length(p, sizes, c0):
-        return lstm_of_one_length(gx, h0, c0, w, reverse)
-    width = c0.shape[1]
-    gates, cs = np.empty_like(gx), np.empty((len(gx), width), gx.dtype)
-    out = np.empty((len(gx), h0.shape[1]), gx.dtype)
-    wt = np.ascontiguousarray(w.T)
-    h = c = None
-    for start, end in _steps(sizes, reverse):
-        a = gates[start:end]
-        np.matmul(_entering(RAW_XP, h, h0, end - start), wt, out=a)
-        a += gx[start:end]
-        i, f, g, o = (a[:, k * width : (k + 1) * width] for k in range(4))
-        candidate = np.tanh(g)
-        _sigmoid(a)
-        g[...] = candidate
-        c = np.multiply(f, _entering(RAW_XP, c, c0, end - start), out=cs[start:end])
-        candidate *= i
-        c += candidate
-        h = out[start:end]
-        if _projects(p):
-            np.matmul(np.tanh(c) * o, p.T, out=h)
-        else:
-            np.multiply(np.tanh(c, out=candidate), o, out=h)
-    return out, cs, gates
-
-
 def _d_lstm(
     xp: Any, gs: Any, ans: Any, gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool, wanted: list[bool]
 ) -> list[Any]:
@@ -236,31 +204,6 @@ def _lstm_shortcut(inner: Any) -> Any:
     return backward
 
 
-def _gru(gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool) -> Any:
-    """(h, gates r z n and what r is multiplied with) after each row."""
-    width = h0.shape[1]
-    gates, out = np.empty((len(gx), 4 * width), gx.dtype), np.empty((len(gx), width), gx.dtype)
-    wt = np.ascontiguousarray(w.T)
-    h = None
-    for start, end in _steps(sizes, reverse):
-        before = _entering(RAW_XP, h, h0, end - start)
-        a, x = gates[start:end], gx[start:end]
-        np.matmul(before, wt, out=a[:, : 3 * width])
-        a[:, : 3 * width] += b
-        r, z, n, m = (a[:, k * width : (k + 1) * width] for k in range(4))
-        m[...] = n
-        both = a[:, : 2 * width]
-        both += x[:, : 2 * width]
-        _sigmoid(both)
-        np.multiply(r, m, out=n)
-        n += x[:, 2 * width :]
-        np.tanh(n, out=n)
-        h = np.subtract(before, n, out=out[start:end])
-        h *= z
-        h += n
-    return out, gates
-
-
 def _d_gru(
     xp: Any, gs: Any, ans: Any, gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool, wanted: list[bool]
 ) -> list[Any]:
@@ -293,22 +236,6 @@ def _d_gru(
     d_gx = xp.cat([xp.index(d_gates, (Ellipsis, slice(0, 2 * width))), d_n], 1)
     d_w = xp.matmul(xp.mT(d_gates), before) if wanted[2] else None
     return _asked([d_gx, d_h0, d_w, xp.sum(d_gates, (0,), False) if wanted[3] else None], wanted)
-
-
-def _rnn(gx: Any, h0: Any, w: Any, sizes: Sizes, reverse: bool, relu: bool) -> Any:
-    """h after each row."""
-    out = np.empty_like(gx)
-    wt = np.ascontiguousarray(w.T)
-    h = None
-    for start, end in _steps(sizes, reverse):
-        before = _entering(RAW_XP, h, h0, end - start)
-        h = np.matmul(before, wt, out=out[start:end])
-        h += gx[start:end]
-        if relu:
-            np.maximum(h, 0, out=h)
-        else:
-            np.tanh(h, out=h)
-    return out
 
 
 def _d_rnn(

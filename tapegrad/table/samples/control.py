@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.vjp import TENSOR_XP
-from ...kernels.control import Tensors
+from ...programs.derivatives import Tensors
 from ...programs.subprogram import traced_alone
 from .common import Sample, uniform
 
