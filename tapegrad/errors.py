@@ -71,6 +71,10 @@ def c_name(dtype: Any) -> str:
     return names.get(str(dtype), str(dtype))
 
 
+def overflow(kind: str) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {kind} without overflow")
+
+
 # ------------------------------------------------------------------------------------------------------------- forward
 
 
@@ -1054,6 +1058,18 @@ def norm_of_nothing(order: str) -> RuntimeError:
         f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an "
         "identity"
     )
+
+
+def matrix_norm_order(order: Any) -> RuntimeError:
+    return RuntimeError(f"linalg.matrix_norm: Order {order} not supported.")
+
+
+def offsets_rank(rank: int) -> RuntimeError:
+    return RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {rank}")
+
+
+def embedding_rank(rank: int) -> str:
+    return f"weight has to be a 2D Tensor, but got Tensor of dimension {rank}"
 
 
 def matrix_norm_dims(dims: Sequence[int]) -> RuntimeError:

@@ -241,7 +241,7 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
         low, high = array.min(), array.max()
         least = info.min or (0 if array.dtype.kind == "f" else -info.max)  # -1 is 255 in uint8, -1.0 is not
         if not (least <= low and high <= info.max):
-            raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
+            raise errors.overflow(str(dtype))
     return silently(array.astype, dtype)
 
 
@@ -386,7 +386,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
         return finish(_repeated(copied(fill_value, dtype), given("full", "size", (size,))), requires_grad, device)
     value = from_data(fill_value, dtype)
     if value.dtype.kind != "b" and type(fill_value) in SCALARS and np.isinf(value) and abs(fill_value) < math.inf:
-        raise RuntimeError(f"value cannot be converted to type {errors.c_name(value.dtype)} without overflow. In full().")
+        raise RuntimeError(f"{errors.overflow(errors.c_name(value.dtype))}. In full().")
     return finish(np.full(checked_size(given("full", "size", (size,))), value), requires_grad, device)
 
 

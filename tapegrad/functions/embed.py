@@ -128,7 +128,7 @@ def bags_by_offset(input: Any, offsets: Any, include_last_offset: bool) -> tuple
         )
     starts = to_dtype(tensor(offsets), np.dtype(np.int64))
     if len(shape_of(starts)) != 1:
-        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(shape_of(starts))}")
+        raise errors.offsets_rank(len(shape_of(starts)))
     if include_last_offset and not starts._d.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     values = examined(starts)
@@ -245,7 +245,7 @@ def embedding_bag(
             f"same shape as the input ({errors.size(shape_of(x))})"
         )
     if len(shape_of(w)) != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+        raise ValueError(errors.embedding_rank(len(shape_of(w))))
     rank = len(shape_of(x))
     if rank not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {rank}")

@@ -28,6 +28,8 @@ from .joining import cat
 from .operands import half_in_float32, number_fits, of_one_dtype, operand, promoted_in_full, refused, tensor
 from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
+SAME_DTYPE = "self and mat2 must have the same dtype, but got"
+
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
@@ -290,7 +292,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
     if x.shape[1] != y.shape[0]:
         raise errors.matmul_mismatch("addmm", x.shape, y.shape)
-    of_one_dtype("self and mat2 must have the same dtype, but got", tensor(input), y)
+    of_one_dtype(SAME_DTYPE, tensor(input), y)
     return _plus(input, matmul(x, y), beta, alpha)
 
 
@@ -344,7 +346,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: floa
     bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
     if [len(s) for s in bmm_shapes] != [3, 3] or bmm_shapes[0][::2] != bmm_shapes[1][:2]:
         bmm(batch1, batch2)  # raises
-    of_one_dtype("self and mat2 must have the same dtype, but got", tensor(input), tensor(batch2))
+    of_one_dtype(SAME_DTYPE, tensor(input), tensor(batch2))
     return _plus(input, tensordot(batch1, batch2, ([0, 2], [0, 1])), beta, alpha)
 
 

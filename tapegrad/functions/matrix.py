@@ -517,7 +517,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         a = to_dtype(a, reduce.wider("linalg.matrix_norm", tensor(A)._d.dtype, dtypes.to_numpy(dtype)))
     rows, columns = _matrix_dims(a, dim)
     if ord not in ("fro", "nuc") and (isinstance(ord, str) or abs(ord) not in (1, 2, math.inf)):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+        raise errors.matrix_norm_order(ord)
     if ord == "fro":
         return reduce.norm(a, 2, (rows, columns), keepdim)
     if ord == "nuc":

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .. import dtypes
+from .. import dtypes, errors
 from ..kernels.shape import shape_of
 from ..table.define import named
 from . import conv, create, embed, loss, matrix, normalize, pool, reduce, resample, shape
@@ -142,9 +142,9 @@ def embedding_bag(
     if len(shape_of(x)) not in (1, 2):
         raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {len(shape_of(x))}")
     if len(shape_of(starts)) != 1:
-        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(shape_of(starts))}")
+        raise errors.offsets_rank(len(shape_of(starts)))
     if len(shape_of(w)) != 2:
-        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+        raise RuntimeError(errors.embedding_rank(len(shape_of(w))))
     if mode not in (0, 1, 2):
         raise RuntimeError(f"`mode` must be sum, mean, or max, as 0, 1 or 2; got {mode}")
     factors = None if per_sample_weights is None else tensor(per_sample_weights)

@@ -151,7 +151,7 @@ def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
     elif type(a) is float and dtype.char in "fF":
         held = not math.isfinite(a) or abs(a) <= FLOAT32_MAX
     if not held:
-        raise RuntimeError(f"value cannot be converted to type {errors.c_name(dtype)} without overflow")
+        raise errors.overflow(errors.c_name(dtype))
 
 
 def filling(value: Any, dtype: np.dtype[Any]) -> Any:

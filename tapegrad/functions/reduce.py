@@ -331,7 +331,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if p == "nuc":
         return _nuclear(x, dims, keepdim)
     if isinstance(p, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+        raise errors.matrix_norm_order(p)
     if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
         raise errors.norm_of_nothing(str(p))
     a = TABLE["abs"].call(x)

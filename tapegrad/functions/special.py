@@ -130,11 +130,12 @@ def _of_order(name: str, record: Callable[..., Any], order: int, doc: str) -> Ca
 
 
 _kind = "Elementwise {} of order {}; needs SciPy."
-bessel_j0 = _of_order("bessel_j0", _bessel_j, 0, _kind.format("Bessel function of the first kind", 0))
-bessel_j1 = _of_order("bessel_j1", _bessel_j, 1, _kind.format("Bessel function of the first kind", 1))
-bessel_y0 = _of_order("bessel_y0", _bessel_y, 0, _kind.format("Bessel function of the second kind", 0))
-bessel_y1 = _of_order("bessel_y1", _bessel_y, 1, _kind.format("Bessel function of the second kind", 1))
-_second = "modified Bessel function of the second kind"
+_first_kind, _second_kind = "Bessel function of the first kind", "Bessel function of the second kind"
+bessel_j0 = _of_order("bessel_j0", _bessel_j, 0, _kind.format(_first_kind, 0))
+bessel_j1 = _of_order("bessel_j1", _bessel_j, 1, _kind.format(_first_kind, 1))
+bessel_y0 = _of_order("bessel_y0", _bessel_y, 0, _kind.format(_second_kind, 0))
+bessel_y1 = _of_order("bessel_y1", _bessel_y, 1, _kind.format(_second_kind, 1))
+_second = f"modified {_second_kind}"
 modified_bessel_k0 = _of_order("modified_bessel_k0", _bessel_k, 0, _kind.format(_second, 0))
 modified_bessel_k1 = _of_order("modified_bessel_k1", _bessel_k, 1, _kind.format(_second, 1))
 scaled_modified_bessel_k0 = _of_order(

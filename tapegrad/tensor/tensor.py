@@ -1,6 +1,6 @@
 """The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table of public names: `methods`.
 
-One file over 1,000 lines, since it is one class: what PyTorch's has besides operations, a few lines a member, with its types.
+One file over 1,000 lines, since it is one class: what PyTorch's has besides operations, a few lines a member.
 """
 
 from __future__ import annotations
