@@ -139,6 +139,34 @@ def test_the_drawing_shows_every_room():
     drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
     names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))
     assert {p.parent.name for p in ROOT.glob("*/__init__.py") if not p.parent.name.startswith("_")} <= names
+    shown = set(re.findall(r"\w+", " ".join(re.findall(r"<text[^>]*>([^<]*)<", drawing))))
+    assert set().union(*LAYERS) <= shown
+
+
+def test_the_pages_say_where_each_file_of_no_room_is():
+    page = (pathlib.Path(__file__).parent.parent / "docs" / "how_it_works.md").read_text()
+    table = page[page.index("## Where things are") : page.index("## Families written by hand")]
+    listed = {text.rpartition("/")[2] for text in re.findall(r"`([\w/]+\.py)`", table)}
+    assert {p.name for p in ROOT.glob("*.py")} - {"__init__.py"} <= listed
+
+
+def reads_entries_by_position(tree):
+    """`e[5]` of an entry `e` that is handed to a backward function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and "e" in [a.arg for a in node.args.args]:
+            yield from [n for n in ast.walk(node) if isinstance(n, ast.Subscript) and ast.unparse(n.value) == "e"]
+
+
+def test_entries_are_read_by_position_where_core_says():
+    found = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for path in FILES
+        if "core" not in path.relative_to(ROOT).parts and any(reads_entries_by_position(ast.parse(path.read_text())))
+    }
+    text = (ROOT / "core" / "entry.py").read_text().partition("those outside core are in")[2].partition("\n\n")[0]
+    others, _, of_table = text.replace("\n", " ").partition(", and of the table in ")
+    listed = set(re.findall(r"\w+/\w+", others)) | {f"table/{n}" for n in set(re.findall(r"\w+", of_table)) - {"and"}}
+    assert found == listed - {""}
 
 
 # ----------------------------------------------------------------------------------------------- modules asked for by name

@@ -16,8 +16,8 @@ forward hands to the op's `shortcut` alone; it goes where hooks pack the rest. O
 element for each, and `shape` is a tuple of (shape, dtype) for each. FAILED stands for RELEASED where the pass that consumed
 the entry has failed.
 
-By position they are read and written only where each entry costs: in the recording closures of `record` and `scalar`, and
-in functions that run once an entry in a reverse pass (`vjp.Backward` and what an op hands in as such).
+They are read by position where each entry costs, in recording closures and backward functions; those outside core are in
+floats/scalar and levels/links, and of the table in curve, index, linalg, normalize, recurrent, residuals and shape.
 """
 
 from __future__ import annotations
