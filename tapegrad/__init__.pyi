@@ -81,6 +81,7 @@ from .functions.settings import set_num_threads as set_num_threads
 from .tensor.printing import set_printoptions as set_printoptions
 from .functions.settings import set_warn_always as set_warn_always
 from .viz.layers import summary as summary
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .modes import tape as tape
 from .functions.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .func.batch import vmap as vmap
@@ -1632,9 +1633,6 @@ def solve(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
 
 def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
-
-def sparse_coo_tensor(indices: Any, values: Any = None, size: Dims | None = None, *, dtype: DType | None = None, device: Device | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: builtins.bool | None = None, is_coalesced: builtins.bool | None = None) -> Tensor:
-    """A sparse tensor with the given values at the given indices."""
 
 def split(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""

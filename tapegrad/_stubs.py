@@ -101,7 +101,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 # Modules of functions that are no operations: their own annotations are exact.
 WITH_TYPES = (
     "tapegrad.core.", "tapegrad.dtypes", "tapegrad.func.", "tapegrad.functions.settings", "tapegrad.jit", "tapegrad.modes",
-    "tapegrad.io.", "tapegrad.kernels.", "tapegrad.tensor.printing", "tapegrad.viz.",
+    "tapegrad.io.", "tapegrad.kernels.", "tapegrad.tensor.printing", "tapegrad.sparse", "tapegrad.viz.",
 )  # fmt: skip
 COMPARISONS = {"__eq__", "__ne__"}
 OWN_RESULTS = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class SparseTensor(Tensor):
     _sorted: bool  # coalesced: in row-major order, no two of one position
     _made: Any  # the dense tensor, once an operation needed it
 
-    def __new__(cls, indices: Any, values: Any, size: Iterable[int], coalesced: bool = False) -> Any:
+    def __new__(cls, indices: Any, values: Any, size: Iterable[int], coalesced: bool = False) -> Self:
         t = Box.__new__(cls)
         t._i, t._v, t._size, t._sorted, t._made = indices, values, dtypes.Size(size), coalesced, None
         return t
@@ -88,10 +88,10 @@ class SparseTensor(Tensor):
     def _st(self, state: Any) -> None:
         """Never stored: a sparse tensor cannot be written in place, so it has no views to update."""
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
         """The dense tensor with the same elements."""
         flat = create.zeros(math.prod(self._size), dtype=self.dtype).index_add(0, self._positions(), self._v)
-        dense = flat.reshape(self._size)
+        dense: Tensor = flat.reshape(self._size)
         return dense if dtype is None else dense.to(dtype)
 
     def _positions(self) -> Any:
@@ -99,7 +99,7 @@ class SparseTensor(Tensor):
         i = self._i
         return create.tensor(np.ravel_multi_index(tuple(i), self._size) if len(i) else np.zeros(i.shape[1], np.int64))
 
-    def _with(self, values: Any) -> Any:
+    def _with(self, values: Any) -> SparseTensor:
         """The same indices with other values."""
         return self if values is self._v else SparseTensor(self._i, values, self._size, self._sorted)
 
@@ -145,7 +145,7 @@ class SparseTensor(Tensor):
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Raise NotImplementedError unless nothing changes: set requires_grad on the values instead."""
         if requires_grad != self._v.requires_grad:
             raise errors.sparse_leaf()
@@ -157,9 +157,10 @@ class SparseTensor(Tensor):
         return self._v.grad_fn
 
     @property
-    def data(self) -> Any:
+    def data(self) -> SparseTensor:
         """The same elements, detached."""
-        return self.detach()
+        result: SparseTensor = self.detach()
+        return result
 
     @property
     def is_leaf(self) -> bool:
@@ -172,23 +173,26 @@ class SparseTensor(Tensor):
     def _nnz(self) -> int:
         return int(self._i.shape[1])
 
-    def _indices(self) -> Any:
-        return create.tensor(self._i)
+    def _indices(self) -> Tensor:
+        result: Tensor = create.tensor(self._i)
+        return result
 
-    def _values(self) -> Any:
+    def _values(self) -> Tensor:
         return self._v.detach()
 
-    def indices(self) -> Any:
+    def indices(self) -> Tensor:
         """Indices of a coalesced tensor, int64 of shape (ndim, nnz)."""
         if not self._sorted:
             raise errors.uncoalesced("indices")
-        return create.tensor(self._i)
+        result: Tensor = create.tensor(self._i)
+        return result
 
-    def values(self) -> Any:
+    def values(self) -> Tensor:
         """Values of a coalesced tensor, shape (nnz,)."""
         if not self._sorted:
             raise errors.uncoalesced("values")
-        return set_grad_fn_name("ValuesBackward0", self._v.view_as(self._v))
+        result: Tensor = set_grad_fn_name("ValuesBackward0", self._v.view_as(self._v))
+        return result
 
     def __repr__(self) -> str:
         def part(name: str, a: Any) -> str:
@@ -211,7 +215,7 @@ class SparseTensor(Tensor):
 
     to_sparse_coo = to_sparse
 
-    def coalesce(self) -> Any:
+    def coalesce(self) -> SparseTensor:
         """Sort the indices in row-major order and sum the values of duplicates."""
         if self._sorted:
             return self
@@ -223,13 +227,13 @@ class SparseTensor(Tensor):
             values = create.zeros(len(positions), dtype=self.dtype).index_add(0, create.tensor(inverse), self._v)
         return SparseTensor(self._i[:, order], set_grad_fn_name("CoalesceBackward0", values), self._size, True)
 
-    def permute(self, *dims: Any) -> Any:
+    def permute(self, *dims: Any) -> SparseTensor:
         """Dimensions in another order."""
         dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
         order = [d % self.ndim for d in dims]
         return SparseTensor(self._i[order], self._v, [self._size[d] for d in order])
 
-    def transpose(self, dim0: int, dim1: int) -> Any:
+    def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions exchanged."""
         order = list(range(self.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
@@ -237,12 +241,13 @@ class SparseTensor(Tensor):
 
     swapaxes = swapdims = transpose
 
-    def t(self) -> Any:
+    def t(self) -> SparseTensor:
         """The transpose of a matrix."""
         if self.ndim > 2:
             given = f"{self.ndim} sparse and 0 dense dimensions"
             raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {given}")
-        return self.T
+        turned: SparseTensor = self.T
+        return turned
 
     T = property(lambda self: self.permute(range(self.ndim)[::-1]))
     mT = property(lambda self: self.transpose(-2, -1))
@@ -292,7 +297,7 @@ class SparseTensor(Tensor):
 
     __sub__ = subtract = sub
 
-    def neg(self) -> Any:
+    def neg(self) -> SparseTensor:
         """Elementwise negation."""
         return self._with(-self._v)
 
@@ -355,7 +360,7 @@ for _name in ("bfloat16", "bool", "clone", "contiguous", "cpu", "detach", "doubl
 def sparse_coo_tensor(
     indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
-) -> Any:  # fmt: skip
+) -> SparseTensor:  # fmt: skip
     """A sparse tensor with the given values at the given indices.
 
     Args:
@@ -406,7 +411,7 @@ def sparse_coo_tensor(
 
 
 def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
-              dense_dim: int | None = None) -> Any:  # fmt: skip
+              dense_dim: int | None = None) -> SparseTensor:  # fmt: skip
     """The nonzero elements as a sparse tensor in coordinate form; every dimension is sparse."""
     if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
         raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
@@ -418,43 +423,48 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
     return SparseTensor(i, values, self.shape, True)
 
 
-def sparse_mask(self: Any, mask: Any) -> Any:
+def sparse_mask(self: Any, mask: Any) -> SparseTensor:
     """The elements at the indices of a sparse tensor, as a sparse tensor."""
-    return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._positions()])
+    result: SparseTensor = mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._positions()])
+    return result
 
 
-def mm(mat1: Any, mat2: Any) -> Any:
+def mm(mat1: Any, mat2: Any) -> Tensor:
     """Product of a sparse and a dense matrix (or of any two matrices), differentiable in the values and the dense matrix."""
-    return linalg.mm(mat1, mat2)
+    result: Tensor = linalg.mm(mat1, mat2)
+    return result
 
 
-def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * mat + alpha * (mat1 @ mat2) with a sparse matrix mat1."""
-    return linalg.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    result: Tensor = linalg.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return result
 
 
-def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
     """Sum of all elements of a sparse tensor, or a sparse tensor of sums over the given dimensions."""
     if not input.is_sparse:
         raise errors.not_sparse("coalesce")
-    return input.sum(dim, dtype=dtype)
+    result: Tensor = input.sum(dim, dtype=dtype)
+    return result
 
 
-def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
+def _normalized(name: str, input: Any, dim: int, dtype: Any) -> SparseTensor:
     if not input.is_sparse:
         raise errors.not_sparse(name)
     x = input.coalesce() if dtype is None else input.coalesce().to(dtype)
     empty = create.full((x.numel(),), -math.inf, dtype=x.dtype)
     full = empty.index_copy(0, x._positions(), x._v).reshape(x.shape)
-    return x._with(getattr(full, name)(dim).reshape(-1)[x._positions()])
+    result: SparseTensor = x._with(getattr(full, name)(dim).reshape(-1)[x._positions()])
+    return result
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
     """Softmax along dim over the stored elements."""
     return _normalized("softmax", input, dim, dtype)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
     """Log-softmax along dim over the stored elements."""
     return _normalized("log_softmax", input, dim, dtype)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 import tapegrad as tg
 from tapegrad import Tensor, distributions, func, optim
+from tapegrad.autograd import functional
 from tapegrad.utils import data
 from tapegrad.utils.checkpoint import checkpoint
 from tapegrad.utils.data import ConcatDataset, DataLoader, Subset
@@ -40,6 +41,31 @@ def numeric(x: float) -> float:
 
 def of_array(x: Array) -> Any:
     return np.sum(x * x)
+
+
+def support_of(d: distributions.Distribution) -> distributions.constraints.Constraint:
+    assert_type(d.support, distributions.constraints.Constraint)
+    return d.support
+
+
+def same(x: Tensor) -> Tensor:
+    return x * 1.0
+
+
+def is_short(x: Tensor) -> bool:
+    return len(x) < 3
+
+
+def length(x: Tensor) -> Tensor:
+    return (x * x).sum(-1).sqrt()
+
+
+def two(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return x * y, x + y
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sum()
 
 
 w = tg.ones(3)
@@ -158,6 +184,35 @@ assert_type(tg.amp.GradScaler("cpu").scale(w), Tensor)
 assert_type(tg.amp.autocast("cpu")(loss)(w, scale=2.0), Tensor)
 assert_type(checkpoint(loss, w), Tensor)
 assert_type(optim.lr_scheduler.StepLR(optim.SGD([w], lr=0.1), 2).get_last_lr(), list[float | Tensor])
+
+assert_type(support_of(normal), distributions.constraints.Constraint)
+
+# Sparse tensors, NumPy's namespaces, geometry and control flow.
+links = tg.sparse_coo_tensor([[0, 1], [1, 0]], w[:2], (2, 2))
+assert_type(links.coalesce().values(), Tensor)
+assert_type(links.to_dense(), Tensor)
+assert_type(tg.sparse.mm(links, tg.ones(2, 2)), Tensor)
+assert_type(tg.numpy.linalg.inv(tg.eye(2)), Tensor)
+assert_type(tg.numpy.linalg.norm(w), Tensor)
+assert_type(tg.numpy.linalg.slogdet(tg.eye(2))[1], Tensor)
+assert_type(tg.numpy.linalg.eigh(tg.eye(2)).eigenvectors, Tensor)
+assert_type(tg.numpy.fft.rfft(w), Tensor)
+assert_type(tg.numpy.fft.fftfreq(3), Tensor)
+assert_type(func.geometry.normals(length, tg.ones(2, 3)), Tensor)
+assert_type(func.geometry.mean_curvature(length, np.ones((2, 3))), npt.NDArray[Any])
+assert_type(tg.cond(w.sum() > 0, same, same, (w,)), Tensor)
+assert_type(tg.while_loop(is_short, same, w), Tensor)
+
+# torch.autograd.functional: a tensor for a tensor, a tuple for a tuple.
+assert_type(functional.vjp(loss, w), tuple[Tensor, Tensor])
+assert_type(functional.vjp(two, (w, w), (w, w)), tuple[tuple[Tensor, ...], tuple[Tensor, ...]])
+assert_type(functional.jvp(loss, w, w), tuple[Tensor, Tensor])
+assert_type(functional.vhp(loss, w, w), tuple[Tensor, Tensor])
+assert_type(functional.hvp(product, (w, w), (w, w)), tuple[Tensor, tuple[Tensor, ...]])
+assert_type(functional.jacobian(same, w), Tensor)
+assert_type(functional.jacobian(two, (w, w)), tuple[tuple[Tensor, ...], ...])
+assert_type(functional.hessian(loss, w), Tensor)
+assert_type(functional.hessian(product, (w, w)), tuple[tuple[Tensor, ...], ...])
 
 # Wrong calls are errors: mypy reports an ignore that nothing needs.
 try:

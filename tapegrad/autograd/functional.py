@@ -8,7 +8,7 @@ tensors from which the inputs were computed; otherwise they are detached.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
+X = TypeVar("X", Tensor, tuple[Tensor, ...])
+Y = TypeVar("Y", Tensor, tuple[Tensor, ...])
+Several = tuple[Tensor, ...]
 Function = Callable[..., Any]
 Tensors = tuple[Any, ...]
 STRICT = " This is not allowed in strict mode"
@@ -138,7 +141,7 @@ def as_result(value: Any, create_graph: bool, *several: bool) -> Any:
 # ---------------------------------------------------------------------------------------------------------- products
 
 
-def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def vjp(func: Callable[..., Y], inputs: X, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Y, X]:
     """Vector-Jacobian product of func at inputs.
 
     Args:
@@ -165,7 +168,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return as_result(ys, create_graph, several_outputs), as_result(gs, create_graph, several)
 
 
-def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def jvp(func: Callable[..., Y], inputs: X, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Y, Y]:
     """Jacobian-vector product of func at inputs: the derivative in the direction v.
 
     Computed by differentiating the vector-Jacobian product with respect to its vector.
@@ -228,7 +231,9 @@ NOT_TWICE = (
 )
 
 
-def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def vhp(
+    func: Callable[..., Tensor], inputs: X, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, X]:
     """Vector-Hessian product of a scalar function at inputs.
 
     Args:
@@ -255,7 +260,9 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return as_result(y, create_graph), as_result(gs, create_graph, several)
 
 
-def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def hvp(
+    func: Callable[..., Tensor], inputs: X, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, X]:
     """Hessian-vector product of a scalar function at inputs.
 
     Equal to `vhp`, which is faster, where the second derivatives are continuous.
@@ -289,6 +296,16 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 # ------------------------------------------------------------------------------------------------ Jacobians and Hessians
 
 
+@overload
+def jacobian(
+    func: Callable[..., Tensor], inputs: X, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> X: ...  # fmt: skip
+@overload
+def jacobian(
+    func: Callable[..., Several], inputs: X, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> tuple[X, ...]: ...  # fmt: skip
 def jacobian(
     func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
@@ -418,6 +435,16 @@ def push(f: Callable[..., Tensors], primals: Sequence[Any], tangents: Sequence[A
     return forward(f, tuple(primals), tuple(tangents))
 
 
+@overload
+def hessian(
+    func: Callable[..., Tensor], inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Tensor: ...  # fmt: skip
+@overload
+def hessian(
+    func: Callable[..., Tensor], inputs: Several, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> tuple[Several, ...]: ...  # fmt: skip
 def hessian(
     func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
@@ -450,7 +477,7 @@ def hessian(
         first = jacobian(lambda *args: called_scalar(func, args, "hessian", strict).squeeze(), xs, create_graph=True)
         if strict:
             require(first, NOT_TWICE)
-        return first  # type: ignore[no-any-return]
+        return first
 
     rows = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)
     return rows if several else rows[0][0]

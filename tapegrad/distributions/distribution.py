@@ -122,7 +122,7 @@ class Distribution:
         raise NotImplementedError
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """The support: a constraint."""
         raise NotImplementedError
 

@@ -39,7 +39,7 @@ class GeneralizedPareto(Distribution):
         self._take(validate_args, loc=loc, scale=scale, concentration=concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         bounded = self.concentration < 0
         end = self.loc - self.scale / where(bounded, self.concentration, -1.0)
         return constraints.interval(self.loc, where(bounded, end, math.inf))

@@ -46,7 +46,7 @@ class Independent(Distribution):
         return self.base_dist.has_enumerate_support if self.reinterpreted_batch_ndims == 0 else False
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         result = self.base_dist.support
         return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
 

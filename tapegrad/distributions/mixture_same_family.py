@@ -61,7 +61,7 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _weights(self) -> Tensor:

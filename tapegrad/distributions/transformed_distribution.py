@@ -49,9 +49,10 @@ class TransformedDistribution(Distribution):
         super().__init__(forward[:cut], forward[cut:], validate_args)
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         if not self.transforms:
-            return self.base_dist.support
+            base: constraints.Constraint = self.base_dist.support
+            return base
         support = self.transforms[-1].codomain
         missing = len(self.event_shape) - support.event_dim
         return constraints.independent(support, missing) if missing > 0 else support

@@ -7,7 +7,7 @@ be traced, since it reads tensor values, draws random numbers or writes into ten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import errors
 from ..core.leaves import alias_tensor
@@ -22,6 +22,7 @@ from ..programs.subprogram import SubProgram, SubTrace, slot_hooks_of
 from ..table import control
 from . import tree
 
+R = TypeVar("R")
 Flat = Callable[[Sequence[Any]], list[Any]]
 SHORT = 32  # up to that many steps, a Python loop costs less than tracing the body
 
@@ -80,8 +81,8 @@ def scan(
 
 
 def while_loop(
-    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any, max_steps: int | None = None
-) -> Any:
+    cond_fn: Callable[..., Any], body_fn: Callable[..., R], carried_inputs: Any, max_steps: int | None = None
+) -> R:
     """A loop that continues while a condition on its carry holds.
 
     In an eager function it is an ordinary Python loop, with gradients of any order. In a compiled one it is one operation,
@@ -112,20 +113,24 @@ def while_loop(
     def step(tensors: Sequence[Any]) -> list[Any]:
         return checked_carry("while_loop", carry, spec, called(body_fn, tensors))
 
+    def ended(leaves: list[Any]) -> R:
+        carried: R = tree.unflatten(spec, leaves)
+        return carried
+
     if not must_trace(carry):
-        return tree.unflatten(spec, python_while(test, step, [alias_tensor(c) for c in carry], max_steps))
+        return ended(python_while(test, step, [alias_tensor(c) for c in carry], max_steps))
     if max_steps is not None:
         final, _ = scan(lambda c, _: (_chosen(test(c)[0], step, list, c), None), carry, None, max_steps)
-        return tree.unflatten(spec, final)
+        return ended(final)
     condition, body = TracedBody(test, carry), TracedBody(step, carry)
     if condition.subprogram is None or body.subprogram is None:
-        return tree.unflatten(spec, python_while(test, step, carry, None, condition, body))
+        return ended(python_while(test, step, carry, None, condition, body))
     operands = [*carry, *condition.captures, *body.captures]
     final = control.while_loop(operands, condition.subprogram, body.subprogram, len(carry), len(condition.captures))
-    return tree.unflatten(spec, final[:-1])
+    return ended(final[:-1])
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], operands: Any = ()) -> R:
     """The result of one of two functions, chosen by a predicate.
 
     In an eager function only the chosen one runs. In a compiled one, and in `vmap` where the samples' predicates differ,
@@ -158,7 +163,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
         return run
 
     results = _chosen(pred, branch(0, true_fn), branch(1, false_fn), leaves)
-    return tree.unflatten(next(iter(found.values())), results)
+    chosen: R = tree.unflatten(next(iter(found.values())), results)
+    return chosen
 
 
 def _chosen(pred: Any, true: Flat, false: Flat, leaves: Sequence[Any]) -> list[Any]:

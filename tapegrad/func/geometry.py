@@ -19,16 +19,22 @@ Where the gradient is 0 there is no normal, and everything but the gradient is n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..functions import create, elementwise, joining, linalg, matrix
 from ..table import elementwise as elementwise_records
 from .reverse import common_class, converted, grad, operand_of, vjp
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..tensor import Tensor
+
 Field = Callable[[Any], Any]
+P = TypeVar("P", "Tensor", "npt.NDArray[Any]")
 
 
-def gradient(f: Field, points: Any) -> Any:
+def gradient(f: Field, points: P) -> P:
     """Gradient of f at each point.
 
     Args:
@@ -44,13 +50,13 @@ def gradient(f: Field, points: Any) -> Any:
     return like_points(grad(total(f))(points_tensor(points)), points)
 
 
-def normals(f: Field, points: Any) -> Any:
+def normals(f: Field, points: P) -> P:
     """Unit normals of the level sets through the points, in the direction in which f grows; of the points' shape."""
     g = grad(total(f))(points_tensor(points))
     return like_points(g / length(g).unsqueeze(-1), points)
 
 
-def mean_curvature(f: Field, points: Any) -> Any:
+def mean_curvature(f: Field, points: P) -> P:
     """Mean of the principal curvatures at each point, of shape (...); of a curve its curvature."""
     g, h = derivatives(f, points)
     size = length(g)
@@ -58,7 +64,7 @@ def mean_curvature(f: Field, points: Any) -> Any:
     return like_points((size * size * trace - quadratic_form(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
 
 
-def gaussian_curvature(f: Field, points: Any) -> Any:
+def gaussian_curvature(f: Field, points: P) -> P:
     """Product of the principal curvatures at each point, of shape (...); of a curve its curvature."""
     g, h = derivatives(f, points)
     if g.shape[-1] == 2:
@@ -69,7 +75,7 @@ def gaussian_curvature(f: Field, points: Any) -> Any:
     return like_points(quadratic_form(adjugate, g, g) / length(g) ** 4, points)
 
 
-def principal_curvatures(f: Field, points: Any) -> Any:
+def principal_curvatures(f: Field, points: P) -> P:
     """Largest and smallest curvature of the surface at each point, of shape (..., 2); of a curve its curvature, (..., 1).
 
     Where both are equal they are not differentiable; the derivative of the mean curvature is used there.
@@ -93,8 +99,9 @@ def points_tensor(points: Any) -> Any:
     return p
 
 
-def like_points(result: Any, points: Any) -> Any:
-    return converted(result, common_class([points]))
+def like_points(result: Any, points: P) -> P:
+    made: P = converted(result, common_class([points]))
+    return made
 
 
 def total(f: Field) -> Field:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from ..programs.tracing import leaving
 from ..tensor.access import raw
 from ..tensor.tensor import Tensor
 
+Q = ParamSpec("Q")
+R = TypeVar("R")
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 LATER: dict[str, Callable[..., Any]] = {}  # functions of later NumPy 2 versions, which the namespace has in all
 
 
-def override(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def override(*functions: Any) -> Callable[[Callable[Q, R]], Callable[Q, R]]:
     """Name the NumPy functions that a function stands for; those that not every NumPy 2 has by their name."""
 
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def enter(function: Callable[Q, R]) -> Callable[Q, R]:
         for f in functions:
             if isinstance(f, str):
                 LATER[f] = function

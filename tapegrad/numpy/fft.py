@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import fft as transforms
 from ..functions import create, shape
+from ..tensor import Tensor
 from .arguments import _axes, _floating, _into, _tensor, override
 
 __all__ = [
@@ -16,7 +17,7 @@ __all__ = [
     "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-Transform = Callable[..., Any]
+Transform = Callable[..., Tensor]
 
 
 def _line(name: str) -> Transform:
@@ -53,35 +54,36 @@ fft2, ifft2, rfft2, irfft2 = (_grid(name, True) for name in ("fft2", "ifft2", "r
 fftn, ifftn, rfftn, irfftn = (_grid(name, False) for name in ("fftn", "ifftn", "rfftn", "irfftn"))
 
 
-def _shift(x: Any, axes: Any, forward: bool) -> Any:
+def _shift(x: Any, axes: Any, forward: bool) -> Tensor:
     t = _tensor(x)
     positions = _axes(axes, t.dim())
     steps = tuple([t.shape[d] // 2 if forward else -(t.shape[d] // 2) for d in positions])
-    return shape.roll(t, steps, positions) if positions else t
+    moved: Tensor = shape.roll(t, steps, positions) if positions else t
+    return moved
 
 
 @override(np.fft.fftshift)
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: Any, axes: Any = None) -> Tensor:
     """The zero frequency moved to the middle of each axis."""
     return _shift(x, axes, True)
 
 
 @override(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: Any, axes: Any = None) -> Tensor:
     """The inverse of fftshift."""
     return _shift(x, axes, False)
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Frequencies of the positions of a transform of n values d apart."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Frequencies of the positions of a transform of n real values d apart."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 
-def _frequencies(function: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
-    result = create.finish(np.asarray(function(n, d)), False, device)
+def _frequencies(function: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
+    result: Tensor = create.finish(np.asarray(function(n, d)), False, device)
     return result if dtype is None else result.to(dtype)

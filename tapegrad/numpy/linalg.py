@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import linalg as pytorch_names
+from .. import linalg as torch_linalg
 from ..core.record import wrap
 from ..errors import LinAlgError as LinAlgError
 from ..functions import elementwise, reduce, shape
@@ -15,18 +15,19 @@ from ..functions import linalg as products
 from ..functions.operands import promoted
 from ..programs.tracing import leaving
 from ..table import elementwise as elementwise_records
+from ..tensor import Tensor
 from ..tensor.access import raw
 from . import routines
 from .arguments import FUNCTIONS, NO, _axes, _floating, _keepdims_shape, _merged, _raw_index, _tensor, _tensors, override
+
+if TYPE_CHECKING:
+    from .._methods import EigenvaluesEigenvectors, SignLogabsdet
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
     "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
     "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
-
-
-torch_linalg: Any = pytorch_names
 
 
 def _matrix(a: Any) -> Any:
@@ -38,25 +39,25 @@ def _pair(a: Any, b: Any) -> Any:
 
 
 @override(np.linalg.cholesky)
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def cholesky(a: Any, /, *, upper: bool = False) -> Tensor:
     """Cholesky factor of positive definite Hermitian matrices: a = L @ L.mH, or a = U.mH @ U."""
     return torch_linalg.cholesky(_matrix(a), upper=upper)
 
 
 @override(np.linalg.det)
-def det(a: Any) -> Any:
+def det(a: Any) -> Tensor:
     """Determinants of square matrices."""
     return torch_linalg.det(_matrix(a))
 
 
 @override(np.linalg.slogdet)
-def slogdet(a: Any) -> Any:
+def slogdet(a: Any) -> SignLogabsdet:
     """Sign and logarithm of the absolute value of determinants."""
     return torch_linalg.slogdet(_matrix(a))
 
 
 @override(np.linalg.inv)
-def inv(a: Any) -> Any:
+def inv(a: Any) -> Tensor:
     """Inverses of square matrices."""
     return torch_linalg.inv(_matrix(a))
 
@@ -71,18 +72,18 @@ def _largest(a: Any, rcond: Any, rtol: Any, default: Any) -> Any:
 
 
 @override(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO) -> Any:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO) -> Tensor:
     """Pseudo-inverses; singular values below rcond times the largest count as 0."""
     x = _matrix(a)
     return torch_linalg.pinv(x, rtol=_largest(x, rcond, rtol, 1e-15), hermitian=hermitian)
 
 
 @override(np.linalg.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any) -> Tensor:
     """x with a @ x = b; b holds one vector, or matrices."""
     x, y = _pair(a, b)
     if raw(y).ndim == 1:
-        return shape.squeeze(torch_linalg.solve(x, shape.unsqueeze(y, -1)), -1)
+        return torch_linalg.solve(x, shape.unsqueeze(y, -1)).squeeze(-1)
     return torch_linalg.solve(x, y)
 
 
@@ -119,26 +120,28 @@ def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
 
 
 @override(np.linalg.eig)
-def eig(a: Any) -> Any:
+def eig(a: Any) -> EigenvaluesEigenvectors:
     """Eigenvalues and right eigenvectors of square matrices; real ones of real matrices are real, before NumPy 2.5."""
-    result = torch_linalg.eig(_matrix(a))
-    return result._make(_real_if_real(a, *result))
+    result: Any = torch_linalg.eig(_matrix(a))
+    made: EigenvaluesEigenvectors = result._make(_real_if_real(a, *result))
+    return made
 
 
 @override(np.linalg.eigh)
-def eigh(a: Any, UPLO: str = "L") -> Any:
+def eigh(a: Any, UPLO: str = "L") -> EigenvaluesEigenvectors:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
     return torch_linalg.eigh(_matrix(a), UPLO)
 
 
 @override(np.linalg.eigvals)
-def eigvals(a: Any) -> Any:
+def eigvals(a: Any) -> Tensor:
     """Eigenvalues of square matrices; real ones of a real matrix are real, before NumPy 2.5."""
-    return _real_if_real(a, torch_linalg.eigvals(_matrix(a)))[0]
+    values: Tensor = _real_if_real(a, torch_linalg.eigvals(_matrix(a)))[0]
+    return values
 
 
 @override(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
     """Eigenvalues of Hermitian matrices, ascending."""
     return torch_linalg.eigvalsh(_matrix(a), UPLO)
 
@@ -152,7 +155,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 
 @override(np.linalg.svdvals)
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: Any, /) -> Tensor:
     """Singular values, descending."""
     return torch_linalg.svdvals(_matrix(x))
 
@@ -167,22 +170,23 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @override(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Any, n: int) -> Tensor:
     """Square matrices to an integer power."""
     x = _tensor(a)
     return torch_linalg.matrix_power(x if n >= 0 else _floating(x), n)
 
 
 @override(np.linalg.matrix_rank)
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
     """Number of singular values above a bound; it has no gradient."""
     values = leaving(_matrix(A), "numpy.linalg.matrix_rank")
     tol, rtol = _raw_index(tol), _raw_index(rtol)
-    return wrap(np.asarray(np.linalg.matrix_rank(values, tol, hermitian, rtol=rtol)))
+    rank: Tensor = wrap(np.asarray(np.linalg.matrix_rank(values, tol, hermitian, rtol=rtol)))
+    return rank
 
 
 @override(np.linalg.multi_dot)
-def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+def multi_dot(arrays: Any, *, out: Any = None) -> Tensor:
     """Product of several matrices in the cheapest order."""
     if out is not None:
         raise TypeError("numpy.linalg.multi_dot does not support out= for tensors")
@@ -190,109 +194,124 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 
 @override(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Any, p: Any = None) -> Tensor:
     """Condition numbers."""
     return torch_linalg.cond(_matrix(x), p)
 
 
 @override(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: Any, ind: int = 2) -> Tensor:
     """The inverse of a tensor as a linear map between its last and its first `ind` dimensions."""
     return torch_linalg.tensorinv(_matrix(a), ind)
 
 
 @override(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     """x with tensordot(a, x, x.ndim) = b."""
-    return torch_linalg.tensorsolve(*_pair(a, b), dims=axes)
+    x, y = _pair(a, b)
+    return torch_linalg.tensorsolve(x, y, dims=axes)
+
+
+def _length(t: Any, order: Any, axes: Any, keepdims: bool) -> Tensor:
+    result: Tensor = reduce.norm(t, order, axes, keepdims)
+    return result
 
 
 @override(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Norms of vectors or matrices, or of all elements."""
     t = _floating(_tensor(x))
     rank = raw(t).ndim
     if axis is None and (ord is None or (rank == 2 and ord in ("f", "fro"))):
-        return reduce.norm(t, 2, None, keepdims)
+        return _length(t, 2, None, keepdims)
     axes = _axes(axis, rank)
     if len(axes) == 1:
         if isinstance(ord, str):
             raise ValueError(f"Invalid norm order '{ord}' for vectors")
-        return reduce.norm(t, 2 if ord is None else ord, axes, keepdims)
+        return _length(t, 2 if ord is None else ord, axes, keepdims)
     if len(axes) != 2:
         raise ValueError("Improper number of dimensions to norm.")
     if ord in (None, "fro", "f"):
-        return reduce.norm(t, 2, axes, keepdims)
+        return _length(t, 2, axes, keepdims)
     if ord not in (1, -1, 2, -2, math.inf, -math.inf, "nuc"):
         raise ValueError("Invalid norm order for matrices.")
     return torch_linalg.matrix_norm(t, ord, axes, keepdims)
 
 
 @override(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Norms of the matrices in the last two dimensions."""
     return norm(x, ord, (-2, -1), keepdims)
 
 
 @override(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norms of the vectors along the given axes, taken as one."""
     t = _floating(_tensor(x))
     axes = _axes(axis, raw(t).ndim)
     if not raw(t).ndim:
         return norm(shape.reshape(t, 1), ord, 0)
     result = norm(_merged(t, axes), ord, -1)
-    return shape.reshape(result, _keepdims_shape(t, axes)) if keepdims else result
+    made: Tensor = shape.reshape(result, _keepdims_shape(t, axes)) if keepdims else result
+    return made
 
 
 @override(np.linalg.diagonal)
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Diagonals of the matrices in the last two dimensions."""
-    return FUNCTIONS[np.diagonal](_tensor(x), offset, -2, -1)
+    made: Tensor = FUNCTIONS[np.diagonal](_tensor(x), offset, -2, -1)
+    return made
 
 
 @override(np.linalg.trace)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Sums of the diagonals of the matrices in the last two dimensions."""
-    return FUNCTIONS[np.trace](_tensor(x), offset, -2, -1, dtype)
+    made: Tensor = FUNCTIONS[np.trace](_tensor(x), offset, -2, -1, dtype)
+    return made
 
 
 @override(np.linalg.cross)
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Vector products along an axis of size 3."""
-    return FUNCTIONS[np.cross](x1, x2, axis=axis)
+    made: Tensor = FUNCTIONS[np.cross](x1, x2, axis=axis)
+    return made
 
 
 @override(np.linalg.outer)
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: Any, x2: Any, /) -> Tensor:
     """Outer product of two vectors."""
     x, y = _tensors((x1, x2))
     if raw(x).ndim != 1 or raw(y).ndim != 1:
         raise ValueError(
             f"Input arrays must be one-dimensional, but they are x1.ndim={raw(x).ndim} and x2.ndim={raw(y).ndim}."
         )
-    return FUNCTIONS[np.outer](x, y)
+    made: Tensor = FUNCTIONS[np.outer](x, y)
+    return made
 
 
 @override(np.linalg.matmul)
-def matmul(x1: Any, x2: Any, /) -> Any:
+def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Matrix products, broadcast over the dimensions before the last two."""
-    return products.matmul(*promoted(_tensors((x1, x2))))
+    made: Tensor = products.matmul(*promoted(_tensors((x1, x2))))
+    return made
 
 
 @override(np.linalg.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Products of vectors along an axis, the first conjugated."""
-    return routines._vecdot(x1, x2, axis)
+    made: Tensor = routines._vecdot(x1, x2, axis)
+    return made
 
 
 @override(np.linalg.matrix_transpose)
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Any, /) -> Tensor:
     """The last two dimensions exchanged."""
-    return shape.transpose(x, -2, -1)
+    made: Tensor = shape.transpose(x, -2, -1)
+    return made
 
 
 @override(np.linalg.tensordot)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """Sum of products over the given axes of both."""
-    return FUNCTIONS[np.tensordot](x1, x2, axes)
+    made: Tensor = FUNCTIONS[np.tensordot](x1, x2, axes)
+    return made
