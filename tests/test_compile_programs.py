@@ -2,6 +2,8 @@
 
 Each program is a function of `wrap`, which makes its step: eagerly the step itself, else `tg.compile(step, fullgraph=True)`.
 It returns what runs step i, and the modules, optimizers and tensors whose state is compared after the last step.
+
+One file over 1,000 lines, since it is one law over a list of whole programs.
 """
 
 import contextlib
