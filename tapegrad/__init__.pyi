@@ -80,8 +80,8 @@ from .functions.settings import set_num_interop_threads as set_num_interop_threa
 from .functions.settings import set_num_threads as set_num_threads
 from .tensor.printing import set_printoptions as set_printoptions
 from .functions.settings import set_warn_always as set_warn_always
-from .viz.layers import summary as summary
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .viz.layers import summary as summary
 from .modes import tape as tape
 from .functions.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .func.batch import vmap as vmap

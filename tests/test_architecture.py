@@ -180,8 +180,14 @@ UPWARDS = {
         "above('numpy_namespace')": "t.__array_namespace__() is that room",
         "above('to_sparse')": "the method of dense tensors gives a class that is built on them",
         "above('sparse_mask')": "as well",
+        "above('html')": "a notebook asks the tensor how to show it, and drawings and tables are the room viz",
     },
-    "nn/module.py": {"above('compile_module')": "module.compile(): a program for modules needs modules"},
+    "tensor/connection.py": {"above('html')": "a notebook asks the tape"},
+    "tensor/graph.py": {"above('html')": "a notebook asks the grad_fn"},
+    "nn/module.py": {
+        "above('compile_module')": "module.compile(): a program for modules needs modules",
+        "above('html')": "a notebook asks the module",
+    },
     "tensor/overriding.py": {
         "importlib.import_module(PACKAGE + suffix)": "public pages show functions that ask, once a class can answer",
         "sys.modules[PACKAGE + m]": "the same pages",
@@ -200,7 +206,9 @@ BY_NAME = {
         "sys.modules['tapegrad']": "einops asks for the package, when it is used",
         "sys.modules[BACKENDS]": "a module of einops",
     },
+    "tensor/connection.py": {"load('tensor.tape_text')": "within tensor, when a tape is printed"},
     "utils/__init__.py": {"importlib.import_module('.data', __name__)": "within utils"},
+    "viz/report.py": {"importlib.import_module(f'rich.{name}')": "another package, where it is installed"},
 }
 LOADERS = {"importlib.import_module", "import_module", "__import__", "sys.modules.get"}
 FREE = {"later", "compat", "moved", "__main__", "_stubs"}  # what loads, and what stands above everything

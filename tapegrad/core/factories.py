@@ -10,19 +10,7 @@ from ..dtypes import HALF
 from .box import MARK, Box, getframe, new, recording, user_call_site
 from .op import GENERAL, Op
 from .plain_record import binary, one_array
-from .record import (
-    again,
-    as_array,
-    box,
-    count,
-    private_ones,
-    record_out,
-    record_output,
-    record_outputs,
-    saved_of_op,
-    silent,
-    slow,
-)
+from .record import again, as_array, box, private_ones, record_out, record_output, record_outputs, saved_of_op, silent, slow
 from .tape import HEAVY, next_slot
 
 Tensor: type[Box] = Box
@@ -281,7 +269,10 @@ def many_arrays(op: Op) -> Callable[..., Any]:
         res._s = s = next_slot()
         shapes = tuple([getattr(x, "shape", ()) for x in arrays])
         tape[s] = (number, slots, code, at, (None,) * len(slots), None, r.dtype, shapes, params, r.shape)
-        count(tape, s, r.nbytes)
+        if r.nbytes >= HEAVY:
+            tape.heavy(r.nbytes)
+        if s > tape.limit:
+            tape.due(s)
         return res
 
     return call
