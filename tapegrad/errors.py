@@ -177,6 +177,11 @@ def bad_operand(op: str, operands: Sequence[Any]) -> TypeError:
     return TypeError(f"{op}(): expected tensors, NumPy arrays or numbers, but got {kinds}.")
 
 
+def given_twice(op: str, name: str, other: str) -> TypeError:
+    """For an argument under its own name and NumPy's."""
+    return TypeError(f"{op}() got an unexpected keyword argument '{other}': '{name}', which it stands for, is given too")
+
+
 def not_sizes(op: str, argument: str, args: Sequence[Any]) -> TypeError:
     """For sizes that are not integers, given one by one or as one sequence."""
     one = args[0] if len(args) == 1 else args

@@ -1,5 +1,6 @@
 """Wrong arguments of functions are refused, with PyTorch's error type and text."""
 
+import inspect
 import math
 
 import numpy as np
@@ -159,3 +160,58 @@ def test_alpha_is_of_no_higher_kind_than_the_result():
         with pytest.raises(RuntimeError, match="For non-complex input tensors, argument alpha must not be a complex number"):
             f(tg.tensor([1.0]), tg.tensor([1.0]), alpha=1j)
     assert tg.add(tg.tensor(True), tg.tensor(False), alpha=True).item() is True
+
+
+def functions_with_two_names():
+    """Public functions that take `dim` and `keepdim` under NumPy's names, too, with the pair of names."""
+    for module in (tg, tg.special, tg.linalg, F):
+        for name in dir(module):
+            function = getattr(module, name)
+            if callable(function) and not isinstance(function, type):
+                parameters = inspect.signature(function).parameters
+                for own, other in (("dim", "axis"), ("keepdim", "keepdims")):
+                    if own in parameters and other in parameters:
+                        yield pytest.param(function, own, other, id=f"{module.__name__}.{name}-{other}")
+
+
+def required_arguments(function, *but):
+    """Something for each argument that has no default."""
+    parameters = inspect.signature(function).parameters.values()
+    sequences = ("tensors", "split_sizes")
+    return {
+        p.name: [tg.ones(2, 2)] if p.name in sequences else tg.ones(2, 2)
+        for p in parameters
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in but
+    }
+
+
+@pytest.mark.parametrize(("function", "own", "other"), list(functions_with_two_names()))
+def test_an_argument_under_both_of_its_names_is_refused(function, own, other):
+    values = (0, 1) if own == "dim" else (True, False)
+    for first, second in (values, values[::-1]):
+        given = {**required_arguments(function, own), own: first, other: second}
+        if function in (tg.split, tg.split_copy, tg.unsafe_split):
+            given["split_size_or_sections"] = 1
+        with pytest.raises(TypeError, match=rf"^\w+\(\) got an unexpected keyword argument '{other}': '{own}', which"):
+            function(**given)
+
+
+def test_an_argument_by_place_and_under_another_name_is_refused():
+    x = tg.ones(2, 3)
+    for call in (
+        lambda: x.sum(0, axis=1),
+        lambda: x.mean(0, axis=0),
+        lambda: x.amax(0, axis=1),
+        lambda: x.cumsum(0, axis=1),
+        lambda: tg.softmax(x, 0, axis=1),
+        lambda: tg.cat([x, x], 0, axis=1),
+        lambda: x.var(0, axis=1),
+        lambda: x.max(0, axis=1),
+    ):
+        with pytest.raises(
+            TypeError, match=r"^\w+\(\) got an unexpected keyword argument 'axis': 'dim', which it stands for"
+        ):
+            call()
+    assert x.sum(axis=1).tolist() == x.sum(dim=1).tolist() == [3.0, 3.0]
+    assert x.amax(axis=1, keepdims=True).shape == x.sum(1, keepdims=True).shape == (2, 1)
+    assert tg.cat([x, x], axis=1).shape == (2, 6)

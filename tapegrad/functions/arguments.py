@@ -101,16 +101,25 @@ def numpy_names(function: F) -> F:
     own = signature.parameters
     names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
     direct = DIRECT.get(function, function)
+    places = {name: list(own).index(name) for name in names.values()}
+
+    def renamed(count: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+        for other, name in names.items():
+            if other in kwargs:
+                value = kwargs.pop(other)
+                if value is not None and (count > places[name] or kwargs.get(name) is not None):
+                    raise errors.given_twice(function.__name__, name, other)
+                if value is not None or name not in kwargs:
+                    kwargs[name] = value
+        return kwargs
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
             return direct(*args)
-        for other, name in names.items():
-            if other in kwargs:
-                value = kwargs.pop(other)
-                if value is not None or name not in kwargs:
-                    kwargs[name] = value
+        for given in kwargs:
+            if given in names:
+                return function(*args, **renamed(len(args), kwargs))
         return function(*args, **kwargs)
 
     shown = list(own.values())
@@ -123,6 +132,39 @@ def numpy_names(function: F) -> F:
     call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     DIRECT[call] = direct
     return call  # type: ignore[return-value]
+
+
+def showing(**defaults: Any) -> Callable[[F], F]:
+    """Show these defaults of a function in whose text they are None, which tells whether an argument was given."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        parameters = [
+            p.replace(default=defaults[p.name], annotation=type(defaults[p.name]).__name__) if p.name in defaults else p
+            for p in signature.parameters.values()
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def either(op: str, name: str, value: Any, other: str, alias: Any, default: Any = None) -> Any:
+    """An argument given under its own name or NumPy's.
+
+    Raises:
+        TypeError: if it is given under both.
+    """
+    if alias is None:
+        return default if value is None else value
+    if value is not None:
+        raise errors.given_twice(op, name, other)
+    return alias
+
+
+def kept(op: str, keepdim: Any, keepdims: Any) -> bool:
+    """Whether reduced dimensions stay, from `keepdim` or `keepdims`."""
+    return bool(either(op, "keepdim", keepdim, "keepdims", keepdims, False))
 
 
 def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
@@ -175,9 +217,10 @@ def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
     return decorate
 
 
-def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
+def reduced_dims(x: Any, dim: Any, axis: Any, op: str) -> Dims:
     """`dim` or `axis` counted from the front; None for all."""
-    dim = dim if axis is None else axis
+    if axis is not None:
+        dim = either(op, "dim", dim, "axis", axis)
     if type(dim) is int and 0 <= dim < x._d.ndim:
         return (dim,)
     if dim is None or dim == () or dim == []:

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.op import TABLE, Op
 from ..errors import ForeignOperand
 from ..table.define import named
-from .arguments import put_out, reduced_dims
+from .arguments import kept, put_out, reduced_dims, showing
 from .operands import foreign, tensor
 
 Function = Callable[..., Any]
@@ -52,11 +52,16 @@ def operator_of(call: Function) -> Function:
 
 
 def _reduction(call: Function) -> Function:
+    name = call.__name__
+
+    @showing(keepdim=False, keepdims=False)
     def function(
-        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, out: Any = None
+        input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None, out: Any = None
     ) -> Any:
         x = tensor(input)
-        return put_out(call(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
+        if keepdim is not True or keepdims is not None:
+            keepdim = False if keepdim is None is keepdims else kept(name, keepdim, keepdims)
+        return put_out(call(x, reduced_dims(x, dim, axis, name), keepdim), out)
 
     return function
 

@@ -17,7 +17,7 @@ from ..core.record import Box, fixed
 from ..core.vjp import fixed_like
 from ..kernels.shape import dim_of, shape_of
 from ..table.shape import _stack
-from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
+from .arguments import dim_within, either, numpy_names, showing, with_grad_fn_name, with_out
 from .grad_fn_names import set_grad_fn_name
 from .operands import promoted, tensor
 from .shape import (
@@ -79,16 +79,19 @@ def _joinable(xs: list[Any], dim: int) -> tuple[list[Any], int]:
     return xs, d
 
 
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+@showing(dim=0)
+def cat(tensors: Any, dim: Any = None, *, axis: int | None = None, out: Any = None) -> Any:
     """Tensors joined along an existing dimension, in their common dtype."""
     xs = _sequence("cat", tensors)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    if dim is None or axis is not None:
+        dim = either("cat", "dim", dim, "axis", axis, 0)
     shapes = [shape_of(x) for x in xs]
     if shapes.count(shapes[0]) == len(xs) and shapes[0] not in ((), (0,)):
-        xs, d = _of_one_dtype(xs), dim_of(dim if axis is None else axis, len(shapes[0]))
+        xs, d = _of_one_dtype(xs), dim_of(dim, len(shapes[0]))
     else:
-        xs, d = _joinable(xs, dim if axis is None else axis)
+        xs, d = _joinable(xs, dim)
     result = TABLE["cat"].call(xs, d)
     return result if out is None else out.resize_as_result_(result)
 
@@ -108,8 +111,9 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     return result if out is None else out.resize_as_result_(result)
 
 
+@showing(dim=0)
 def split(
-    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None, axis: Any = None
+    tensor: Any, split_size_or_sections: Any = None, dim: Any = None, *, split_size: Any = None, axis: Any = None
 ) -> tuple[Any, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
 
@@ -118,7 +122,7 @@ def split(
     x, s = tensor, split_size_or_sections if split_size is None else split_size
     if s is None:
         raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
-    dim = dim if axis is None else axis
+    dim = either("split", "dim", dim, "axis", axis, 0)
     shape = shape_of(x)
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")

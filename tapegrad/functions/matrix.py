@@ -482,7 +482,7 @@ def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = 
     if isinstance(ord, str):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     x = tensor(x)
-    dims = reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None, "linalg_vector_norm")
     count = math.prod(shape_of(x) if dims is None else [shape_of(x)[d] for d in dims])
     if not count and (ord < 0 or ord == math.inf):
         raise errors.norm_of_nothing(f"{float(ord):g}")

@@ -44,7 +44,19 @@ from ..table.reduce import (
     _var_op,
 )
 from . import casting
-from .arguments import DIRECT, as_one_node, in_dtype_of, numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
+from .arguments import (
+    DIRECT,
+    as_one_node,
+    either,
+    in_dtype_of,
+    kept,
+    numpy_names,
+    put_out,
+    reduced_dims,
+    showing,
+    with_grad_fn_name,
+    with_out,
+)
 from .decompose import svdvals_of
 from .grad_fn_names import set_grad_fn_name
 from .operands import floating, tensor
@@ -72,13 +84,16 @@ def _in_dtype_of_out(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+@showing(keepdim=False, keepdims=False)
+def sum(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
     if out is not None:
         dtype = in_dtype_of(out, dtype)
     x = _start(input, dtype)
-    return put_out(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
+    if keepdim is not True or keepdims is not None:
+        keepdim = False if keepdim is None is keepdims else kept("sum", keepdim, keepdims)
+    return put_out(_total(x, reduced_dims(x, dim, axis, "sum"), keepdim, dtype), out)
 
 
 def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
@@ -102,14 +117,17 @@ def _float_only(name: str, x: Any) -> None:
         )
 
 
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+@showing(keepdim=False, keepdims=False)
+def mean(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None,
          dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Mean over the given dimensions, or all; floating point only."""
     if out is not None and dtype is not None:
         in_dtype_of(out, dtype)
     x = _start(input, dtype)
     _float_only("mean", x)
-    return put_out(_mean_op(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
+    if keepdim is not True or keepdims is not None:
+        keepdim = False if keepdim is None is keepdims else kept("mean", keepdim, keepdims)
+    return put_out(_mean_op(x, reduced_dims(x, dim, axis, "mean"), keepdim), out)
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
@@ -118,29 +136,25 @@ def _correction(unbiased: Any, correction: Any) -> float:
 
 @with_out
 @numpy_names
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
-        axis: Any = None) -> Any:  # fmt: skip
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1) -> Any:
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
-    return _deviation(_var_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+    return _deviation(_var_op, "std and var", input, dim, unbiased, keepdim, correction)
 
 
 @with_out
 @numpy_names
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
-        axis: Any = None) -> Any:  # fmt: skip
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1) -> Any:
     """Standard deviation; its derivative is 0 where it is 0."""
-    return _deviation(_std_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+    return _deviation(_std_op, "std and var", input, dim, unbiased, keepdim, correction)
 
 
-def _deviation(
-    op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None, axis: Any
-) -> Any:
+def _deviation(op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None) -> Any:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     x = tensor(input)
     if x._d.dtype.kind in "biu":
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
-    return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
+    return op(x, reduced_dims(x, dim, None, op.__name__), _correction(unbiased, correction), keepdim)
 
 
 @_in_dtype_of_out
@@ -155,7 +169,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     if not x._d.ndim:
         dim_of(dim or 0, 0)
         return TABLE["clone"].call(x)
-    dims = reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None, "prod")
     if dims is None:
         result = _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
         return _as(TABLE["reshape"].call(result, (1,) * x._d.ndim) if keepdim else result, dtype)
@@ -180,21 +194,21 @@ def not_empty(name: str, x: Any, dims: Dims) -> None:
 
 @with_out
 @numpy_names
-def amax(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
+def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
-    return _extreme_value("amax", _amax, input, dim, keepdim, axis)
+    return _extreme_value("amax", _amax, input, dim, keepdim)
 
 
 @with_out
 @numpy_names
-def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
+def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
-    return _extreme_value("amin", _amin, input, dim, keepdim, axis)
+    return _extreme_value("amin", _amin, input, dim, keepdim)
 
 
-def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
+def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     x = tensor(input)
-    dims = reduced_dims(x, dim, axis)
+    dims = reduced_dims(x, dim, None, name)
     not_empty(name, x, dims)
     return op(x, dims, keepdim)
 
@@ -204,7 +218,7 @@ def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool, axis
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
     x = tensor(input)
-    dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None)
+    dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None, "aminmax")
     if dims is None and not x._d.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     not_empty("aminmax", x, dims)
@@ -213,14 +227,15 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
 
 
 def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
+    @showing(keepdim=False, keepdims=False)
     def function(
-        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, other: Any = None
+        input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None, other: Any = None
     ) -> Any:
         x = tensor(input)
         if other is not None:
             return TABLE[elementwise].call(x, other)
-        keepdim = keepdim or keepdims
-        dim = dim if axis is None else axis
+        keepdim = kept(name, keepdim, keepdims)
+        dim = either(name, "dim", dim, "axis", axis)
         if dim is None:
             not_empty(name, x, None)
             return set_grad_fn_name(f"{name.capitalize()}Backward1", value(x, None, False))
@@ -271,12 +286,12 @@ def _index_of(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) ->
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether all elements are true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _truth(x, _all(x, _dims_of_truth(x, dim), keepdim))
+    return _truth(x, _all(x, _dims_of_truth("all", x, dim), keepdim))
 
 
-def _dims_of_truth(x: Any, dim: Any) -> Dims:
+def _dims_of_truth(name: str, x: Any, dim: Any) -> Dims:
     """As in PyTorch, no dimensions are none, not all."""
-    return () if isinstance(dim, tuple | list) and not dim else reduced_dims(x, dim, None)
+    return () if isinstance(dim, tuple | list) and not dim else reduced_dims(x, dim, None, name)
 
 
 def _truth(x: Any, result: Any) -> Any:
@@ -288,14 +303,14 @@ def _truth(x: Any, result: Any) -> Any:
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether any element is true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _truth(x, _any(x, _dims_of_truth(x, dim), keepdim))
+    return _truth(x, _any(x, _dims_of_truth("any", x, dim), keepdim))
 
 
 @numpy_names
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """Number of elements that are not zero."""
     x = tensor(input)
-    return _count_nonzero(x, reduced_dims(x, dim, None))
+    return _count_nonzero(x, reduced_dims(x, dim, None, "count_nonzero"))
 
 
 def wider(name: str, own: Any, dtype: Any) -> Any:
@@ -325,7 +340,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {got}")
     if dtype is not None:
         x = _start(x, wider("linalg.vector_norm", x._d.dtype, dtypes.to_numpy(dtype)))
-    dims = reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None, "norm")
     if p in (None, "fro", 2):
         return _norm2_op(x, dims, keepdim)
     if p == "nuc":
@@ -375,7 +390,7 @@ def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
     x = tensor(input)
-    return _logsumexp_op(x, reduced_dims(x, dim, None), keepdim)
+    return _logsumexp_op(x, reduced_dims(x, dim, None, "logsumexp"), keepdim)
 
 
 @with_out
@@ -385,7 +400,7 @@ def var_mean(
 ) -> Any:
     """(variance, mean) over the given dimensions, or all."""
     before = next_slot()
-    value = _deviation(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
+    value = _deviation(_var_op, "var_mean", input, dim, unbiased, keepdim, correction)
     return as_one_node("VarMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 
@@ -396,7 +411,7 @@ def std_mean(
 ) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
     before = next_slot()
-    value = _deviation(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
+    value = _deviation(_std_op, "std_mean", input, dim, unbiased, keepdim, correction)
     return as_one_node("StdMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
 
 
@@ -442,7 +457,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     x = tensor(input)
     if x._d.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    return _total(_start(_without_nan(x)[0], dtype), reduced_dims(x, dim, None), keepdim, dtype)
+    return _total(_start(_without_nan(x)[0], dtype), reduced_dims(x, dim, None, "nansum"), keepdim, dtype)
 
 
 @with_out
@@ -461,7 +476,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if x._d.dtype.kind == "c" and dtype is not None:
         wider("nanmean", x._d.dtype, dtypes.to_numpy(dtype))
     x, there = _without_nan(x)
-    dims = reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None, "nanmean")
     return _total(x if dtype is None else _start(x, dtype), dims, keepdim, dtype) / _total(there, dims, keepdim, None)
 
 
