@@ -778,7 +778,10 @@ def fill_value(rank: int) -> RuntimeError:
 
 
 def numpy_of_tracked() -> RuntimeError:
-    return RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return RuntimeError(
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. That cuts the gradient: to "
+        "differentiate, build the array with np.stack([...]), or call a NumPy function that is recorded (docs/numpy.md)."
+    )
 
 
 def numpy_of_bfloat16() -> TypeError:

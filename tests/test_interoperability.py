@@ -455,3 +455,15 @@ def test_capsules_of_dlpack_share_memory():
     y = tg.from_dlpack(tg.to_dlpack(x))
     x[0] = 5.0
     assert y.tolist() == [5.0, 1.0]
+
+
+def test_the_advice_for_an_array_of_tracked_tensors_keeps_the_gradient():
+    for array_of in (
+        lambda x: np.array([v**2 for v in x]),
+        lambda x: np.asarray(x) ** 2,
+        lambda x: np.vectorize(lambda v: v**2)(x),
+    ):
+        with pytest.raises(RuntimeError, match=GRAD + r" That cuts the gradient: to differentiate, .* with np\.stack\("):
+            tg.func.grad(lambda x, f=array_of: np.sum(f(x) * x))(np.ones(2))
+    squared = tg.func.grad(lambda x: np.sum(np.stack([v**2 for v in x]) * x))
+    assert squared(np.ones(2)).tolist() == [3.0, 3.0]
