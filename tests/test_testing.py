@@ -1,5 +1,7 @@
 """The laws of tapegrad.testing: each detects a deliberately wrong record."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -306,6 +308,13 @@ def test_record_without_samples(make):
     op = make("elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),))
     with pytest.raises(testing.LawError, match="has no samples"):
         testing.check(op)
+
+
+def test_a_record_is_found_while_homes_is_not_current():
+    program = "from tapegrad import later; del later.HOME['sin_ratio']; from tapegrad import testing; "
+    program += "print(testing.law.record_of('sin_ratio'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "<op sin_ratio: elementwise>\n", done.stderr
 
 
 def test_plain_pairs_are_samples(make):

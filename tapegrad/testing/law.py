@@ -40,7 +40,10 @@ def record_of(op: Op | str) -> Op:
     """The record itself, or the one of that name in the table or the newest of `custom`; KeyError if there is none."""
     if not isinstance(op, str):
         return op
-    found = TABLE.get(op) or next((TABLE[key] for key in reversed(TABLE) if key.partition(":")[0] == f"custom.{op}"), None)
+    found = TABLE.get(op)
+    if found is None:
+        made = TABLE.all()  # with a new record, as long as homes.py is not current
+        found = made.get(op) or next((made[key] for key in reversed(made) if key.partition(":")[0] == f"custom.{op}"), None)
     if found is None:
         raise KeyError(f"no operation {op!r}: neither in the table nor defined by tapegrad.custom")
     return found
