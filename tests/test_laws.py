@@ -31,7 +31,8 @@ def test_record_has_samples(name):
 @pytest.mark.parametrize("name", RECORDS)
 def test_laws(name, exhaustive):
     if exhaustive:
-        testing.check(name)
+        testing.check(name, testing.LAWS)
+        testing.saves_necessary(name)
         return
     testing.check(name, [law for law in testing.LAWS if law not in SLOW])
     testing.saves_necessary(name)

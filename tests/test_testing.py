@@ -310,6 +310,18 @@ def test_record_without_samples(make):
         testing.check(op)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [(lambda x: x if x.max() > 0 else -x, "its forward asks for values"), (lambda x: x + 1.0, "differs from the function")],
+)
+def test_a_record_that_is_wrong_in_a_program_is_detected(make, kernel, text):
+    pytest.importorskip("jax")
+    op = make("elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),), samples=ANALYTIC, jax=kernel)
+    testing.check(op, testing.LAWS)
+    with pytest.raises(testing.LawError, match=rf"op {NAME} \(elementwise\) breaks the law compiled: .*{text}"):
+        testing.check(op)
+
+
 def test_a_record_is_found_while_homes_is_not_current():
     program = "from tapegrad import later; del later.HOME['sin_ratio']; from tapegrad import testing; "
     program += "print(testing.law.record_of('sin_ratio'))"

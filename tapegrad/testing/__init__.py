@@ -18,6 +18,7 @@ from .check import check as check
 from .comparison import assert_allclose as assert_allclose
 from .comparison import assert_close as assert_close
 from .comparison import make_tensor as make_tensor
+from .compiled import compiled as compiled
 from .differences import as_function as as_function
 from .differences import check_grads as check_grads
 from .law import LAWS as LAWS

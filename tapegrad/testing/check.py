@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..core.op import Op
 from ..table.samples.common import Sample
+from .compiled import compiled
 from .law import LAWS, record_of, samples_of
 from .reverse import saves_necessary
 
 
 def check(op: Op | str, laws: Iterable[str] | None = None) -> None:
-    """Every law (or the named ones) on every sample of a record.
+    """Every law (or the named ones) on every sample of a record; with JAX, the record compiled as well. Silent if all hold.
 
     Raises:
         LawError: for the first law that is broken, with the sample, both values and a line that repeats it.
@@ -24,6 +25,7 @@ def check(op: Op | str, laws: Iterable[str] | None = None) -> None:
             LAWS[name](op, sample.arrays, sample.params)
     if laws is None:
         saves_necessary(op)
+        compiled(op)
 
 
 DIFFERENTIATING = ("vjp", "second_order", "third_order", "jvp", "mixed_orders", "taylor", "laplacian")
