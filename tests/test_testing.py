@@ -1,5 +1,6 @@
 """The laws of tapegrad.testing: each detects a deliberately wrong record."""
 
+import math
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,7 @@ from tapegrad.func import tree
 from tapegrad.levels import taylor
 from tapegrad.levels.laplacian import ForwardLaplacian
 from tapegrad.table.samples.common import ANALYTIC, COMPARED, POSITIVE, Sample, cases, domain, pairs
+from tapegrad.table.samples.reduce import REDUCED
 
 NAME = "deliberately_wrong"
 REAL_PAIRS = pairs(numbers=False)
@@ -320,6 +322,24 @@ def test_a_record_that_is_wrong_in_a_program_is_detected(make, kernel, text):
     testing.check(op, testing.LAWS)
     with pytest.raises(testing.LawError, match=rf"op {NAME} \(elementwise\) breaks the law compiled: .*{text}"):
         testing.check(op)
+
+
+def test_a_reduction_without_zero_blocks_is_detected(make):
+    def sums_of_squares(x, dims, keepdim):
+        return np.sum(x * x, axis=dims, keepdims=keepdim)
+
+    def vjp(xp, g, ans, x, dims, keepdim):
+        return 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim)
+
+    fields = {"saves": "x", "samples": REDUCED, "params": ("dims", "keepdim")}
+    op = make("general", sums_of_squares, (vjp,), zero_blocks="rows", **fields)
+    testing.check(op, ["strong_zero"])
+    v, unmasked = tg.tensor([[1.0, math.inf], [3.0, 4.0]], requires_grad=True), tg.tensor([False, True])
+    tg.where(unmasked, op.call(v, (1,), False), tg.zeros(2)).sum().backward()
+    assert v.grad.tolist() == [[0.0, 0.0], [6.0, 8.0]]
+    TABLE.pop(NAME)
+    with pytest.raises(testing.LawError, match="gradient of a row with inf whose cotangent is 0"):
+        testing.check(make("general", sums_of_squares, (vjp,), **fields), ["strong_zero"])
 
 
 def test_a_record_is_found_while_homes_is_not_current():

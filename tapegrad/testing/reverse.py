@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -95,9 +96,13 @@ def linearity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """An elementwise op sends no gradient to elements whose cotangent is 0, though the local derivative be inf or nan.
 
-    Nor does it make a tangent, or a coefficient of a series, of elements that do not move.
+    Nor does it make a tangent, or a coefficient of a series, of elements that do not move. A reduction sends none to a row
+    whose cotangent is 0, though an element of it be inf or nan.
     """
     if op.kind != "elementwise":
+        reduces = op.kind != "linear" and "keepdim" in op.params and {"dim", "dims"}.intersection(op.params)
+        if reduces or op.zero_blocks == "rows":
+            _strong_zero_of_row(op, arrays, params)
         return
     full = np.broadcast_shapes(*[np.shape(a) for a in arrays])
     wide = [np.array(np.broadcast_to(a, full)) if isinstance(a, np.ndarray) else a for a in arrays]
@@ -117,6 +122,28 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
         for t in [*pushed, *func.jet(f, tuple(map(wrap_copy, xs)), series)[1][0]]:
             if np.any(t._d[dead]):
                 raise Broken("tangent where the operands do not move", show(t._d), f"0 where {dead.tolist()}")
+
+
+def _strong_zero_of_row(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    dims, reduced = op.row_of(params)
+
+    def first_row(a: Array) -> Any:
+        along = range(a.ndim) if dims is None else [d % a.ndim for d in (dims if isinstance(dims, tuple) else (dims,))]
+        return tuple([slice(None) if d in along else 0 for d in range(a.ndim)])
+
+    for i in differentiable(op, arrays):
+        if not arrays[i].ndim or not arrays[i].size:
+            continue
+        gs = cotangents_for(op, arrays, params, generator(op, arrays))
+        for g in gs:
+            g[(0,) * g.ndim if reduced else first_row(g)] = 0
+        for bad in (math.inf, math.nan):
+            given = [np.array(a) if j == i else a for j, a in enumerate(arrays)]
+            given[i][(0,) * given[i].ndim] = bad
+            for record in (False, True):
+                for t in pull(op, given, params, gs, record=record):
+                    if t is not None and np.any(t[first_row(t)] != 0):
+                        raise Broken(f"gradient of a row with {bad} whose cotangent is 0", show(t), "0 in the first row")
 
 
 @law
