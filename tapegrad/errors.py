@@ -182,6 +182,22 @@ def given_twice(op: str, name: str, other: str) -> TypeError:
     return TypeError(f"{op}() got an unexpected keyword argument '{other}': '{name}', which it stands for, is given too")
 
 
+def _kind(value: Any) -> str:
+    cls = type(value)
+    return f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__
+
+
+def not_an_out(op: str, out: Any, index: int | None = None) -> TypeError:
+    """For an `out` that is no tensor, or the one at that index of several."""
+    if index is None:
+        return TypeError(f"{op}(): argument 'out' must be Tensor, not {_kind(out)}")
+    return TypeError(f"expected Tensor as element {index} in argument 'out', but got {_kind(out)}. In {op}().")
+
+
+def not_outs(op: str, outs: Any) -> TypeError:
+    return TypeError(f"{op}(): argument 'out' must be tuple of Tensors, not {_kind(outs)}")
+
+
 def not_sizes(op: str, argument: str, args: Sequence[Any]) -> TypeError:
     """For sizes that are not integers, given one by one or as one sequence."""
     one = args[0] if len(args) == 1 else args
@@ -900,8 +916,9 @@ def inplace_shape(op: str, shape: Sequence[int], result: Sequence[int]) -> Runti
 
 
 def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
+    where = "With out=" if op == "out" else f"In {op}_()"
     return RuntimeError(
-        f"result type {dtype_name(result)} can't be cast to the desired output type {dtype_name(target)}. In {op}_()."
+        f"result type {dtype_name(result)} can't be cast to the desired output type {dtype_name(target)}. {where}."
     )
 
 

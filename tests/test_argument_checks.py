@@ -1,5 +1,6 @@
 """Wrong arguments of functions are refused, with PyTorch's error type and text."""
 
+import contextlib
 import inspect
 import math
 
@@ -215,3 +216,48 @@ def test_an_argument_by_place_and_under_another_name_is_refused():
     assert x.sum(axis=1).tolist() == x.sum(dim=1).tolist() == [3.0, 3.0]
     assert x.amax(axis=1, keepdims=True).shape == x.sum(1, keepdims=True).shape == (2, 1)
     assert tg.cat([x, x], axis=1).shape == (2, 6)
+
+
+def functions_with_out():
+    """Public functions that take `out` and run on matrices, each with such arguments."""
+    for module in (tg, tg.special, tg.linalg, tg.fft, F):
+        for name in dir(module):
+            function = getattr(module, name)
+            if callable(function) and not isinstance(function, type) and "out" in inspect.signature(function).parameters:
+                arguments = required_arguments(function)
+                with contextlib.suppress(TypeError, RuntimeError, ValueError, IndexError):
+                    function(**arguments)
+                    yield function, arguments
+
+
+def test_an_out_that_is_no_tensor_is_refused_by_every_function():
+    count = 0
+    for function, arguments in functions_with_out():
+        count += 1
+        for wrong, kind in ((np.zeros(3), "numpy.ndarray"), (3, "int"), ("a", "str")):
+            text = rf"^\w+\(\): argument 'out' must be (Tensor|tuple of Tensors), not {kind}$"
+            with pytest.raises(TypeError, match=text):
+                function(**arguments, out=wrong)
+    assert count > 200
+
+
+def test_an_out_that_is_no_tensor_is_named_as_in_pytorch():
+    x = tg.ones(2, 3)
+    for call, text in (
+        (lambda: tg.sin(x, out=np.zeros(3)), r"sin\(\): argument 'out' must be Tensor, not numpy\.ndarray"),
+        (lambda: tg.sum(x, 0, out=3), r"sum\(\): argument 'out' must be Tensor, not int"),
+        (lambda: tg.cumsum(x, 0, out=3), r"cumsum\(\): argument 'out' must be Tensor, not int"),
+        (lambda: tg.add(x, x, out="a"), r"add\(\): argument 'out' must be Tensor, not str"),
+        (lambda: tg.zeros(2, out=3), r"zeros\(\): argument 'out' must be Tensor, not int"),
+        (lambda: tg.bucketize(x, x[0], out=3), r"bucketize\(\): argument 'out' must be Tensor, not int"),
+        (lambda: tg.linalg.qr(x, out=3), r"linalg_qr\(\): argument 'out' must be tuple of Tensors, not int"),
+        (lambda: tg.max(x, 0, out=(3, 4)), "expected Tensor as element 0 in argument 'out', but got int"),
+        (lambda: tg.max(x, 0, out=(tg.zeros(2),)), "expected tuple of 2 elements but got 1"),
+        (lambda: tg.unbind_copy(x, out=(tg.zeros(3), 1)), "expected Tensor as element 1 in argument 'out', but got int"),
+    ):
+        with pytest.raises(TypeError, match="^" + text):
+            call()
+    with pytest.raises(
+        RuntimeError, match=r"^result type Float can't be cast to the desired output type Int\. With out=\.$"
+    ):
+        tg.sin(x, out=tg.zeros(2, 3, dtype=tg.int32))

@@ -302,4 +302,6 @@ def record_outputs(
 
 def record_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
     """`out=`: compute, then copy into the given tensor."""
+    if not isinstance(out, Box):
+        raise errors.not_an_out(op.name, out)
     return out.resize_as_result_(op.call(*operands))

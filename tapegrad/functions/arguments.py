@@ -57,14 +57,17 @@ PLACED = (("values", "indices"), ("min", "max"))
 """Fields of the results of max, sort and the like: PyTorch casts them to no other dtype of an `out`."""
 
 
-def in_dtype_of(out: Any, dtype: Any) -> Any:
+def in_dtype_of(op: str, out: Any, dtype: Any) -> Any:
     """The dtype in which to compute a sum with `out`: the dtype of `out`.
 
     Raises:
+        TypeError: if `out` is no tensor.
         RuntimeError: if another dtype is asked for.
     """
     if out is None:
         return dtype
+    if not isinstance(out, record.Box):
+        raise errors.not_an_out(op, out)
     if dtype is not None and dtypes.to_numpy(dtype) != dtypes.to_numpy(out.dtype):
         raise errors.out_dtype(dtypes.to_numpy(dtype), dtypes.to_numpy(out.dtype), "out")
     return out.dtype
@@ -74,6 +77,7 @@ def with_out(function: F) -> F:
     """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
     signature = inspect.signature(function)
     direct = DIRECT.get(function, function)
+    name = function.__name__
 
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -81,7 +85,8 @@ def with_out(function: F) -> F:
             return function(*args, **kwargs) if kwargs else direct(*args)
         result = function(*args, **kwargs)
         if not isinstance(result, tuple):
-            return out.resize_as_result_(result)
+            return put_out(name, result, out)
+        check_outs(name, out, len(result))
         if getattr(result, "_fields", ()) in PLACED:
             for o, value, field in zip(out, result, result._fields, strict=True):  # type: ignore[attr-defined]
                 if o._d.dtype != value._d.dtype:
@@ -229,6 +234,25 @@ def reduced_dims(x: Any, dim: Any, axis: Any, op: str) -> Dims:
     return dims if x._d.ndim else None
 
 
-def put_out(result: Any, out: Any) -> Any:
-    """A result, written into `out` if one is given."""
-    return result if out is None else out.resize_as_result_(result)
+def put_out(op: str, result: Any, out: Any) -> Any:
+    """A result, written into `out` if one is given.
+
+    Raises:
+        TypeError: if `out` is no tensor.
+    """
+    if out is None:
+        return result
+    if not isinstance(out, record.Box):
+        raise errors.not_an_out(op, out)
+    return out.resize_as_result_(result)
+
+
+def check_outs(op: str, outs: Any, count: int) -> None:
+    """Refuse what is not a tuple or list of `count` tensors."""
+    if not isinstance(outs, tuple | list):
+        raise errors.not_outs(op, outs)
+    if len(outs) != count:
+        raise TypeError(f"expected tuple of {count} elements but got {len(outs)}. In {op}(out=...).")
+    for i, out in enumerate(outs):
+        if not isinstance(out, record.Box):
+            raise errors.not_an_out(op, out, i)

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.op import TABLE
 from ..core.tape import next_slot
 from ..kernels.shape import _follow, _view, dim_of, shape_of
-from .arguments import numpy_names, sizes, with_out
+from .arguments import check_outs, numpy_names, put_out, sizes, with_out
 from .grad_fn_names import set_grad_fn_name
 from .joining import (
     split,
@@ -97,6 +97,7 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(result, tuple):
             copies = tuple([TABLE["clone"].call(r) for r in result])
             if out is not None:
+                check_outs(name, out, len(copies))
                 for target, r in zip(out, copies, strict=True):
                     target.resize_as_result_(r)
                 return None
@@ -105,7 +106,7 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
         result = TABLE["clone"].call(result)
         if view is not None:
             set_grad_fn_name(f"{view.name()}_copy", result, before)
-        return result if out is None else out.resize_as_result_(result)
+        return put_out(name, result, out)
 
     signature = inspect.signature(function)
     keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")

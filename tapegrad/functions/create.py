@@ -87,6 +87,8 @@ def factory(function: Callable[..., Any]) -> Any:
             requires_grad = kwargs.pop("requires_grad", False)
             made = with_format(function(*args, **kwargs), memory_format)
             return made.requires_grad_() if requires_grad else made
+        if not isinstance(out, Box):
+            raise errors.not_an_out(function.__name__, out)
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
             shape_of(out)
             kwargs["dtype"] = dtypes.of(out._d.dtype)

@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 def _of_one(call: Function) -> Function:
     def function(input: Any, *, out: Any = None) -> Any:
         result = call(tensor(input))
-        return result if out is None else out.resize_as_result_(result)
+        return result if out is None else put_out(call.__name__, result, out)
 
     return function
 
@@ -33,7 +33,7 @@ def _of_two(call: Function) -> Function:
             result = call(input, other)
         except ForeignOperand as e:
             return foreign(e, (input, other), False)
-        return result if out is None else out.resize_as_result_(result)
+        return result if out is None else put_out(call.__name__, result, out)
 
     function.operator = operator_of(call)  # type: ignore[attr-defined]
     return function
@@ -61,7 +61,7 @@ def _reduction(call: Function) -> Function:
         x = tensor(input)
         if keepdim is not True or keepdims is not None:
             keepdim = False if keepdim is None is keepdims else kept(name, keepdim, keepdims)
-        return put_out(call(x, reduced_dims(x, dim, axis, name), keepdim), out)
+        return put_out(name, call(x, reduced_dims(x, dim, axis, name), keepdim), out)
 
     return function
 

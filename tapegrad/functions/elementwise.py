@@ -65,7 +65,7 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
     """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
     x = tensor(input)
     result = _round_decimals(x, int(decimals)) if decimals else _round(x)
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("round", result, out)
 
 
 def conj(input: Any) -> Any:
@@ -100,7 +100,7 @@ def _times_value(product: Any, x: Any, value: Any) -> Any:
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
     if alpha != 1 or alpha is True:
-        return put_out(_with_alpha(_add, input, other, alpha), out)
+        return put_out("add", _with_alpha(_add, input, other, alpha), out)
     return _add(input, other, out=out)
 
 
@@ -110,7 +110,7 @@ def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     if (alpha != 1 or alpha is True) and not any(
         [isinstance(v, Box) and v._d.dtype.kind == "b" for v in (input, other)]  # which _sub refuses
     ):
-        return put_out(_with_alpha(_sub, input, other, alpha), out)
+        return put_out("sub", _with_alpha(_sub, input, other, alpha), out)
     return _sub(input, other, out=out)
 
 
@@ -127,7 +127,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     result = (_floor_divide if rounding_mode == "floor" else _trunc_divide)(input, other)
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("div", result, out)
 
 
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -136,7 +136,7 @@ def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
         result = _floor_divide(input, other)
     except errors.ForeignOperand as e:
         return foreign(e, (input, other), False)
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("floor_divide", result, out)
 
 
 floor_divide.operator = named(  # type: ignore[attr-defined]
@@ -154,7 +154,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     result = NotImplemented if foreign_base else _power(input, exponent)
     if result is NotImplemented:
         return refused("pow", (input, exponent))
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("pow", result, out)
 
 
 def _power(input: Any, exponent: Any) -> Any:
@@ -200,7 +200,7 @@ def sgn(input: Any) -> Any:
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
     if out is not None:
-        return out.resize_as_result_(clamp(input, min, max))
+        return put_out("clamp", clamp(input, min, max), out)
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     x = tensor(input)
@@ -239,7 +239,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     With the condition alone: the indices of its true elements, one tensor a dimension.
     """
     if out is not None:
-        return out.resize_as_result_(where(condition, input, other))
+        return put_out("where", where(condition, input, other), out)
     c = tensor(condition)
     if isinstance(input, Box) and isinstance(other, Box) and c._d.dtype.kind == "b" and input._d.dtype is other._d.dtype:
         return _where(c, input, other)

@@ -30,7 +30,7 @@ from ..programs.tracing import examined, leaving
 from ..table import lookup as lookup_records
 from ..table.index import _basic_index, _is_among, _places_of
 from . import lookup
-from .arguments import dim_within, numpy_names, sizes, with_grad_fn_name, with_out
+from .arguments import dim_within, numpy_names, put_out, sizes, with_grad_fn_name, with_out
 from .grad_fn_names import set_grad_fn_name
 from .inplace import may_overlap, run_in_place, write_index
 from .operands import beside, filling, form_of, tensor, to_dtype
@@ -844,7 +844,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple([fixed_like(i, tensor(input)) for i in found])
     result = fixed_like(np.array(found)[: x.ndim].T, tensor(input))  # in PyTorch too the transpose is what lies in order
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("nonzero", result, out)
 
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
@@ -862,9 +862,9 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
-def _counted(found: Any, out_int32: bool, out: Any) -> Any:
+def _counted(op: str, found: Any, out_int32: bool, out: Any) -> Any:
     t = TABLE["cast"].call(found, np.dtype(np.int32)) if out_int32 else found
-    return t if out is None else out.resize_as_result_(t)
+    return t if out is None else put_out(op, t, out)
 
 
 def searchsorted(
@@ -899,7 +899,9 @@ def searchsorted(
             f"and input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor "
             f"{list(wanted)}"
         )
-    return _counted(_places_of(rows, values, "right" if right or side == "right" else "left"), out_int32, out)
+    return _counted(
+        "searchsorted", _places_of(rows, values, "right" if right or side == "right" else "left"), out_int32, out
+    )
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
@@ -910,7 +912,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     edges = tensor(boundaries)
     if len(shape_of(edges)) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges._d.ndim})")
-    return _counted(_places_of(edges, tensor(input), "right" if right else "left"), out_int32, out)
+    return _counted("bucketize", _places_of(edges, tensor(input), "right" if right else "left"), out_int32, out)
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:

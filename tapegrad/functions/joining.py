@@ -17,7 +17,7 @@ from ..core.record import Box, fixed
 from ..core.vjp import fixed_like
 from ..kernels.shape import dim_of, shape_of
 from ..table.shape import _stack
-from .arguments import dim_within, either, numpy_names, showing, with_grad_fn_name, with_out
+from .arguments import dim_within, either, numpy_names, put_out, showing, with_grad_fn_name, with_out
 from .grad_fn_names import set_grad_fn_name
 from .operands import promoted, tensor
 from .shape import (
@@ -93,7 +93,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: int | None = None, out: Any = No
     else:
         xs, d = _joinable(xs, dim)
     result = TABLE["cat"].call(xs, d)
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("cat", result, out)
 
 
 @numpy_names
@@ -108,7 +108,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
             f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(other)} at entry {i}"
         )
     result = _stack(xs, dim_of(dim, len(first) + 1))
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("stack", result, out)
 
 
 @showing(dim=0)

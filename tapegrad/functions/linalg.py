@@ -20,7 +20,7 @@ from ..table.define import named
 from ..table.elementwise import mul
 from ..table.linalg import _cdist_op, _linear, _matmul, _one_dtype
 from . import casting, reduce
-from .arguments import numbers_first, numpy_names, with_grad_fn_name, with_out
+from .arguments import numbers_first, numpy_names, put_out, with_grad_fn_name, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
 from .grad_fn_names import set_grad_fn_name
@@ -36,7 +36,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     result = _product(input, other)
     if result is NotImplemented:
         return refused("matmul", (input, other))
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("matmul", result, out)
 
 
 def _product(input: Any, other: Any) -> Any:

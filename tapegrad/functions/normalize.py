@@ -24,7 +24,7 @@ from ..modes import no_grad
 from ..table import elementwise as elementwise_records
 from ..table.normalize import standardize, standardized, standardized_rows
 from . import casting, create, elementwise, reduce, shape
-from .arguments import with_grad_fn_name
+from .arguments import put_out, with_grad_fn_name
 from .grad_fn_names import set_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
@@ -470,7 +470,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
     """input / max(norm(input, p) along dim, eps)."""
     x = tensor(input)
     result = x / elementwise.clamp_min(reduce.norm(x, p, dim, True), eps)
-    return result if out is None else out.resize_as_result_(result)
+    return result if out is None else put_out("normalize", result, out)
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:

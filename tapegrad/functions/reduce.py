@@ -79,7 +79,7 @@ def _in_dtype_of_out(function: F) -> F:
     def call(*args: Any, out: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
         if out is None and dtype is None and not kwargs:
             return direct(*args)
-        return function(*args, out=out, dtype=in_dtype_of(out, dtype), **kwargs)
+        return function(*args, out=out, dtype=in_dtype_of(function.__name__, out, dtype), **kwargs)
 
     return call  # type: ignore[return-value]
 
@@ -89,11 +89,11 @@ def sum(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, k
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
     if out is not None:
-        dtype = in_dtype_of(out, dtype)
+        dtype = in_dtype_of("sum", out, dtype)
     x = _start(input, dtype)
     if keepdim is not True or keepdims is not None:
         keepdim = False if keepdim is None is keepdims else kept("sum", keepdim, keepdims)
-    return put_out(_total(x, reduced_dims(x, dim, axis, "sum"), keepdim, dtype), out)
+    return put_out("sum", _total(x, reduced_dims(x, dim, axis, "sum"), keepdim, dtype), out)
 
 
 def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
@@ -122,12 +122,12 @@ def mean(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, 
          dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Mean over the given dimensions, or all; floating point only."""
     if out is not None and dtype is not None:
-        in_dtype_of(out, dtype)
+        in_dtype_of("mean", out, dtype)
     x = _start(input, dtype)
     _float_only("mean", x)
     if keepdim is not True or keepdims is not None:
         keepdim = False if keepdim is None is keepdims else kept("mean", keepdim, keepdims)
-    return put_out(_mean_op(x, reduced_dims(x, dim, axis, "mean"), keepdim), out)
+    return put_out("mean", _mean_op(x, reduced_dims(x, dim, axis, "mean"), keepdim), out)
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
