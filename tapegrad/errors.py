@@ -131,7 +131,8 @@ def affine_dtypes(x: Any, weight: Any, bias: Any) -> RuntimeError:
     """For input, weight and bias of a linear map, not all of one dtype."""
     pair, a, b = ("mat1 and mat2", x, weight) if x != weight else ("self and mat2", bias, weight)
     return RuntimeError(
-        f"{pair} must have the same dtype, but got {dtype_name(a)} and {dtype_name(b)}. Convert one with .to(dtype)."
+        f"{pair} must have the same dtype, but got {dtype_name(a)} and {dtype_name(b)}. Convert one with .to(dtype), "
+        "an array of NumPy with .astype(dtype)."
     )
 
 
@@ -185,6 +186,16 @@ def given_twice(op: str, name: str, other: str) -> TypeError:
 def _kind(value: Any) -> str:
     cls = type(value)
     return f"numpy.{cls.__name__}" if cls.__module__ == "numpy" else cls.__name__
+
+
+def not_dims(op: str, dim: Any) -> TypeError:
+    """For dimensions that are not integers."""
+    if isinstance(dim, tuple | list):
+        place, wrong = next((i, d) for i, d in enumerate(dim) if not hasattr(d, "__index__"))
+        found = f"but found element of type {_kind(wrong)} at pos {place}"
+    else:
+        found = f"not {_kind(dim)}"
+    return TypeError(f"{op}(): argument 'dim' must be tuple of ints, {found}")
 
 
 def not_an_out(op: str, out: Any, index: int | None = None) -> TypeError:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.core.op import TABLE
+from tapegrad.functions.derived import _reduction
 from tapegrad.nn import functional as F
 
 nan = math.nan
@@ -261,3 +263,64 @@ def test_an_out_that_is_no_tensor_is_named_as_in_pytorch():
         RuntimeError, match=r"^result type Float can't be cast to the desired output type Int\. With out=\.$"
     ):
         tg.sin(x, out=tg.zeros(2, 3, dtype=tg.int32))
+
+
+def test_wrong_dimensions_name_operation_and_argument():
+    x = tg.ones(2, 3)
+    for call, error, text in (
+        (lambda: x.logsumexp(5), IndexError, r"Dimension out of range .* but got 5\). In logsumexp\(\): argument 'dim'\."),
+        (lambda: x.sum((0, 0)), RuntimeError, r"dim 0 appears multiple .* of dims\. In sum\(\): argument 'dim'\."),
+        (lambda: x.amax("a"), TypeError, r"amax\(\): argument 'dim' must be tuple of ints, not str"),
+        (lambda: x.mean(1.0), TypeError, r"mean\(\): argument 'dim' must be tuple of ints, not float"),
+        (
+            lambda: x.var((0, 1.0)),
+            TypeError,
+            r"var\(\): argument 'dim' must be tuple of ints, but found element .* float at pos 1",
+        ),
+        (lambda: x.sum(0, keepdim="yes"), TypeError, r"sum\(\): argument 'keepdim' must be bool, not str"),
+        (lambda: x.max(0, "yes"), TypeError, r"max\(\): argument 'keepdim' must be bool, not str"),
+    ):
+        with pytest.raises(error, match=f"^{text}"):
+            call()
+
+
+def test_a_function_that_follows_from_a_record_names_it():
+    amax, x = _reduction(TABLE["amax"]), tg.ones(2, 3)
+    for call, error, text in (
+        (lambda: amax(x, 5), IndexError, r"Dimension out of range .* In amax\(\): argument 'dim'\."),
+        (lambda: amax(x, "a"), TypeError, r"amax\(\): argument 'dim' must be tuple of ints, not str"),
+        (lambda: amax(x, 0, "yes"), TypeError, r"amax\(\): argument 'keepdim' must be bool, not str"),
+        (lambda: amax(x, 0, axis=1), TypeError, r"amax\(\) got an unexpected keyword argument 'axis': 'dim', which"),
+        (lambda: amax(x, 0, out=3), TypeError, r"amax\(\): argument 'out' must be Tensor, not int"),
+    ):
+        with pytest.raises(error, match=f"^{text}"):
+            call()
+
+
+def test_derivatives_of_a_curve_are_a_sequence_for_each_argument():
+    for primals, series in ((0.0, (1.0,)), ((0.0,), (1.0,)), (0.0, ((1.0,),)), ((0.0,), 1.0)):
+        with pytest.raises(ValueError, match=r"jet.*one item for each argument.*jet\(f, \(x0,\), \(\(x1, x2\),\)\)"):
+            tg.func.jet(np.exp, primals, series)
+    assert tg.func.jet(np.exp, (0.0,), ((1.0, 0.0),)) == (1.0, [1.0, 1.0])
+
+
+def test_an_argument_in_place_of_argnums_is_refused():
+    for transform in (tg.func.grad, tg.func.grad_and_value, tg.func.jacrev, tg.func.jacfwd):
+        for x in (np.ones(2), tg.ones(2), 1.0):
+            text = rf"argnums must be int or Tuple\[int, \.\.\.\], got: {type(x)}\. .* second call: grad\(f\)\(x\)"
+            with pytest.raises(RuntimeError, match=text):
+                transform(np.sum, x)(x)
+
+
+def test_a_module_in_place_of_its_parameters_is_refused():
+    net = tg.nn.Linear(2, 3)
+    for params in (net, [{"params": net}]):
+        with pytest.raises(TypeError, match=r"^'Linear' object is not iterable\. Pass its parameters\(\)\.$"):
+            tg.optim.SGD(params, lr=0.1)
+
+
+def test_another_dtype_of_a_layer_names_what_converts_an_array():
+    with pytest.raises(
+        RuntimeError, match=r"but got Double and Float\. Convert one with \.to\(dtype\), an array .* \.astype\(dtype\)\."
+    ):
+        tg.nn.Linear(2, 3)(np.ones(2))

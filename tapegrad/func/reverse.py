@@ -153,7 +153,9 @@ def chosen(argnums: Any, count: int) -> tuple[int, ...]:
     """Positions of the differentiated arguments, counted from the front."""
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not isinstance(argnums, int | tuple):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+        raise RuntimeError(
+            f"argnums must be int or Tuple[int, ...], got: {type(argnums)}. Arguments go into a second call: grad(f)(x)."
+        )
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     for n in numbers:
@@ -187,8 +189,8 @@ def differentiate(
     f: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any, with_value: bool
 ) -> tuple[Any, Any, Any]:
     """(gradient, value, aux) of a scalar function; the value is None unless asked for."""
-    simple = argnums == 0 and len(args) == 1 and type(args[0]) is float and not (has_aux or with_value or kwargs)
-    if simple and LEVEL.get() is None and running_trace() is None:
+    simple = len(args) == 1 and type(args[0]) is float and not (has_aux or with_value or kwargs)
+    if simple and type(argnums) is int and argnums == 0 and LEVEL.get() is None and running_trace() is None:
         return of_float(f, args[0]), None, None
     parts, positions = parts_of(argnums, args)
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])

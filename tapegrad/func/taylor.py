@@ -40,11 +40,17 @@ def jet(
         (y0, series of y). The series has the structure of y0, with a list (y1, y2, ...) in place of each tensor.
 
     Raises:
-        ValueError: for series of different lengths, or that do not match the primals.
+        ValueError: for primals or series that are no sequences, or series of different lengths or other than the primals.
         RuntimeError: for an integer primal, or if fun does not return tensors.
     """
-    orders = {len(terms) for terms in series}
-    if len(primals) != len(series) or len(orders) > 1:
+    try:
+        orders, counts = {len(terms) for terms in series}, (len(primals), len(series))
+    except TypeError:
+        raise ValueError(
+            f"{JET}: primals and series are sequences with one item for each argument, and so is each item of series, with "
+            "the derivatives of its argument: jet(f, (x0,), ((x1, x2),))"
+        ) from None
+    if counts[0] != counts[1] or len(orders) > 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     leaves, spec = tree.flatten(tuple(primals))
     inputs = [as_primal(x) for x in leaves]

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .. import dtypes, errors
 from ..core import record
 from ..core.op import TABLE
@@ -169,7 +171,10 @@ def either(op: str, name: str, value: Any, other: str, alias: Any, default: Any 
 
 def kept(op: str, keepdim: Any, keepdims: Any) -> bool:
     """Whether reduced dimensions stay, from `keepdim` or `keepdims`."""
-    return bool(either(op, "keepdim", keepdim, "keepdims", keepdims, False))
+    keep = either(op, "keepdim", keepdim, "keepdims", keepdims, False)
+    if not isinstance(keep, bool | np.bool_):
+        raise TypeError(f"{op}(): argument 'keepdim' must be bool, not {type(keep).__name__}")
+    return bool(keep)
 
 
 def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
@@ -230,7 +235,12 @@ def reduced_dims(x: Any, dim: Any, axis: Any, op: str) -> Dims:
         return (dim,)
     if dim is None or dim == () or dim == []:
         return None
-    dims = dims_of(dim, x._d.ndim or 1)
+    try:
+        dims = dims_of(dim, x._d.ndim or 1)
+    except (IndexError, RuntimeError) as e:
+        raise type(e)(f"{e}. In {op}(): argument 'dim'.") from None
+    except TypeError:
+        raise errors.not_dims(op, dim) from None
     return dims if x._d.ndim else None
 
 

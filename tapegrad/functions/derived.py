@@ -19,21 +19,25 @@ from .operands import foreign, tensor
 Function = Callable[..., Any]
 
 
-def _of_one(call: Function) -> Function:
+def _of_one(op: Op) -> Function:
+    call = op.call
+
     def function(input: Any, *, out: Any = None) -> Any:
         result = call(tensor(input))
-        return result if out is None else put_out(call.__name__, result, out)
+        return result if out is None else put_out(op.name, result, out)
 
     return function
 
 
-def _of_two(call: Function) -> Function:
+def _of_two(op: Op) -> Function:
+    call = op.call
+
     def function(input: Any, other: Any, *, out: Any = None) -> Any:
         try:
             result = call(input, other)
         except ForeignOperand as e:
             return foreign(e, (input, other), False)
-        return result if out is None else put_out(call.__name__, result, out)
+        return result if out is None else put_out(op.name, result, out)
 
     function.operator = operator_of(call)  # type: ignore[attr-defined]
     return function
@@ -51,8 +55,8 @@ def operator_of(call: Function) -> Function:
     return operator
 
 
-def _reduction(call: Function) -> Function:
-    name = call.__name__
+def _reduction(op: Op) -> Function:
+    call, name = op.call, op.name
 
     @showing(keepdim=False, keepdims=False)
     def function(
@@ -66,7 +70,7 @@ def _reduction(call: Function) -> Function:
     return function
 
 
-SIGNATURES: dict[tuple[int, tuple[str, ...]], Callable[[Function], Function]] = {
+SIGNATURES: dict[tuple[int, tuple[str, ...]], Callable[[Op], Function]] = {
     (1, ()): _of_one, (2, ()): _of_two, (1, ("dims", "keepdim")): _reduction,
 }  # fmt: skip
 
@@ -87,5 +91,5 @@ def function_of(name: str) -> Function:
     signature = None if op is None else SIGNATURES.get((op.arity, op.params))
     if op is None or signature is None:
         raise LookupError(f"{name}: functions/ has no function of this name, and none follows from a record; see derived.py")
-    made = named(signature(op.call), name, op.call.__doc__ or "")
+    made = named(signature(op), name, op.call.__doc__ or "")
     return FOUND.setdefault(name, made)  # another thread may have been quicker

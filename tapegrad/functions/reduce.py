@@ -154,7 +154,7 @@ def _deviation(op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim:
     x = tensor(input)
     if x._d.dtype.kind in "biu":
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
-    return op(x, reduced_dims(x, dim, None, op.__name__), _correction(unbiased, correction), keepdim)
+    return op(x, reduced_dims(x, dim, None, "var" if op is _var_op else "std"), _correction(unbiased, correction), keepdim)
 
 
 @_in_dtype_of_out

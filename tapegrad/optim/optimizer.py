@@ -151,6 +151,13 @@ def exact(t: Any) -> Any:
     return raw(t)[()]
 
 
+def _listed(params: Any) -> list[Any]:
+    if not isinstance(params, Iterable):
+        remedy = ". Pass its parameters()." if hasattr(params, "parameters") else ""
+        raise TypeError(f"'{type(params).__name__}' object is not iterable{remedy}")
+    return list(params)
+
+
 def hooked(function: F) -> F:
     """Decorator: a `step` with hooks; a nested call of a base class's `step` runs no hooks."""
 
@@ -217,7 +224,7 @@ class Optimizer:
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []
-        groups: list[Any] = list(params)
+        groups = _listed(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
@@ -479,7 +486,7 @@ class Optimizer:
                 "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
                 "change between runs. Please use a list instead."
             )
-        found = [params] if isinstance(params, Tensor) else list(params)
+        found = [params] if isinstance(params, Tensor) else _listed(params)
         names = [p[0] for p in found if isinstance(p, tuple)]
         if names:
             if len(names) < len(found):
