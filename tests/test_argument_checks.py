@@ -324,3 +324,22 @@ def test_another_dtype_of_a_layer_names_what_converts_an_array():
         RuntimeError, match=r"but got Double and Float\. Convert one with \.to\(dtype\), an array .* \.astype\(dtype\)\."
     ):
         tg.nn.Linear(2, 3)(np.ones(2))
+
+
+def test_what_functions_return_besides_is_converted_as_their_results_are():
+    def f(x):
+        return (x * x).sum(), {"square": x * x, "name": "f"}
+
+    x = np.array([1.0, 2.0])
+    for transform in (
+        lambda f: tg.func.grad(f, has_aux=True)(x)[1],
+        lambda f: tg.func.grad_and_value(f, has_aux=True)(x)[1][1],
+        lambda f: tg.func.jacrev(f, has_aux=True)(x)[1],
+        lambda f: tg.func.jacfwd(f, has_aux=True)(x)[1],
+        lambda f: tg.func.hessian(f, has_aux=True)(x)[1],
+        lambda f: tg.func.vjp(f, x, has_aux=True)[2],
+        lambda f: tg.func.jvp(f, (x,), (x,), has_aux=True)[2],
+    ):
+        aux = transform(f)
+        assert type(aux["square"]) is np.ndarray and aux["square"].tolist() == [1.0, 4.0] and aux["name"] == "f"
+    assert isinstance(tg.func.grad(f, has_aux=True)(tg.ones(2))[1]["square"], tg.Tensor)

@@ -93,7 +93,7 @@ def jvp(
     write_back(writes)
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     tangent = tree.unflatten(out_spec, [converted(t, cls) for _, t in pairs])
-    return (value, tangent, aux) if has_aux else (value, tangent)
+    return (value, tangent, tree.mapped(lambda a: converted(a, cls), aux)) if has_aux else (value, tangent)
 
 
 def moving_primals(leaves: list[Any]) -> list[Any]:

@@ -22,6 +22,7 @@ from .forward import JVP, moving_primals
 from .reverse import (
     Inputs,
     checked_outputs,
+    common_class,
     converted,
     parts_of,
     regrouped,
@@ -99,7 +100,7 @@ def in_reverse(
     if tall and sum([t._d.size for t in inputs.tensors]) < sum([y._d.size for y in outputs]):
         return None, None
     refuse_complex(outputs, "jacrev", "outputs")
-    aux = tree.mapped(inputs.for_caller, aux) if has_aux else None
+    aux = tree.mapped(inputs.output, aux) if has_aux else None
     rows = []
     for y in outputs:
         row = []
@@ -215,6 +216,7 @@ def in_forward(
             row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *t._d.shape)), result_class(x)))
         rows.append(row)
     write_back(writes)
+    aux = tree.mapped(lambda a: converted(a, common_class(leaves)), aux) if has_aux else None
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 
 

@@ -198,7 +198,7 @@ def differentiate(
     y, aux = split_aux(inputs.call(f, given, kwargs), has_aux, GRAD)
     del given
     value = inputs.output(scalar_output(y)) if with_value else None
-    aux = tree.mapped(inputs.for_caller, aux) if has_aux else None
+    aux = tree.mapped(inputs.output, aux) if has_aux else None
     outputs = [scalar_output(y)]
     del y
     gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
@@ -257,7 +257,7 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
     Args:
         func: takes the arguments as tensors and returns a 0-dim tensor.
         argnums: position of the argument to differentiate by, or a tuple of them.
-        has_aux: func returns (output, aux); the result is then (gradient, aux).
+        has_aux: func returns (output, aux); the result is then (gradient, aux), tensors in aux converted like results.
 
     Returns:
         A function of func's arguments: the gradient in the structure of the argument, or a tuple for a tuple of argnums.
@@ -357,7 +357,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         gs = checked_cotangents(outputs, spec, cotangents)
         return tuple(regrouped(parts, inputs.gradients(outputs, gs, True)))
 
-    return (value, vjp_fn, tree.mapped(inputs.for_caller, aux)) if has_aux else (value, vjp_fn)
+    return (value, vjp_fn, tree.mapped(inputs.output, aux)) if has_aux else (value, vjp_fn)
 
 
 def checked_outputs(result: Any, api: str = VJP) -> tuple[list[Any], tree.Spec]:
