@@ -68,8 +68,7 @@ def in_dtype_of(op: str, out: Any, dtype: Any) -> Any:
     """
     if out is None:
         return dtype
-    if not isinstance(out, record.Box):
-        raise errors.not_an_out(op, out)
+    record.check_out(op, out)
     if dtype is not None and dtypes.to_numpy(dtype) != dtypes.to_numpy(out.dtype):
         raise errors.out_dtype(dtypes.to_numpy(dtype), dtypes.to_numpy(out.dtype), "out")
     return out.dtype
@@ -252,8 +251,7 @@ def put_out(op: str, result: Any, out: Any) -> Any:
     """
     if out is None:
         return result
-    if not isinstance(out, record.Box):
-        raise errors.not_an_out(op, out)
+    record.check_out(op, out)
     return out.resize_as_result_(result)
 
 
@@ -264,5 +262,4 @@ def check_outs(op: str, outs: Any, count: int) -> None:
     if len(outs) != count:
         raise TypeError(f"expected tuple of {count} elements but got {len(outs)}. In {op}(out=...).")
     for i, out in enumerate(outs):
-        if not isinstance(out, record.Box):
-            raise errors.not_an_out(op, out, i)
+        record.check_out(op, out, i)

@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import record
 from ..core.op import TABLE
-from ..core.record import Box, fixed, running_trace, wrap
+from ..core.record import Box, check_out, fixed, running_trace, wrap
 from ..core.state import TRANSFORMING
 from ..core.vjp import arrays, bottom
 from ..core.warning import warn
@@ -87,8 +87,7 @@ def factory(function: Callable[..., Any]) -> Any:
             requires_grad = kwargs.pop("requires_grad", False)
             made = with_format(function(*args, **kwargs), memory_format)
             return made.requires_grad_() if requires_grad else made
-        if not isinstance(out, Box):
-            raise errors.not_an_out(function.__name__, out)
+        check_out(function.__name__, out)
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
             shape_of(out)
             kwargs["dtype"] = dtypes.of(out._d.dtype)
