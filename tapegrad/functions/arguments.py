@@ -155,14 +155,14 @@ def showing(**defaults: Any) -> Callable[[F], F]:
     return decorate
 
 
-def either(op: str, name: str, value: Any, other: str, alias: Any, default: Any = None) -> Any:
+def either(op: str, name: str, value: Any, other: str, alias: Any) -> Any:
     """An argument given under its own name or NumPy's.
 
     Raises:
         TypeError: if it is given under both.
     """
     if alias is None:
-        return default if value is None else value
+        return value
     if value is not None:
         raise errors.given_twice(op, name, other)
     return alias
@@ -170,7 +170,7 @@ def either(op: str, name: str, value: Any, other: str, alias: Any, default: Any 
 
 def kept(op: str, keepdim: Any, keepdims: Any) -> bool:
     """Whether reduced dimensions stay, from `keepdim` or `keepdims`."""
-    keep = either(op, "keepdim", keepdim, "keepdims", keepdims, False)
+    keep = either(op, "keepdim", keepdim, "keepdims", keepdims)
     if not isinstance(keep, bool | np.bool_):
         raise TypeError(f"{op}(): argument 'keepdim' must be bool, not {type(keep).__name__}")
     return bool(keep)

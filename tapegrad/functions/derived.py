@@ -63,9 +63,9 @@ def _reduction(op: Op) -> Function:
         input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None, out: Any = None
     ) -> Any:
         x = tensor(input)
-        if keepdim is not True or keepdims is not None:
-            keepdim = False if keepdim is None is keepdims else kept(name, keepdim, keepdims)
-        return put_out(name, call(x, reduced_dims(x, dim, axis, name), keepdim), out)
+        if keepdims is not None or (keepdim is not None and keepdim is not True):
+            keepdim = kept(name, keepdim, keepdims)
+        return put_out(name, call(x, reduced_dims(x, dim, axis, name), keepdim or False), out)
 
     return function
 

@@ -85,8 +85,10 @@ def cat(tensors: Any, dim: Any = None, *, axis: int | None = None, out: Any = No
     xs = _sequence("cat", tensors)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    if dim is None or axis is not None:
-        dim = either("cat", "dim", dim, "axis", axis, 0)
+    if axis is not None:
+        dim = either("cat", "dim", dim, "axis", axis)
+    elif dim is None:
+        dim = 0
     shapes = [shape_of(x) for x in xs]
     if shapes.count(shapes[0]) == len(xs) and shapes[0] not in ((), (0,)):
         xs, d = _of_one_dtype(xs), dim_of(dim, len(shapes[0]))
@@ -122,7 +124,10 @@ def split(
     x, s = tensor, split_size_or_sections if split_size is None else split_size
     if s is None:
         raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
-    dim = either("split", "dim", dim, "axis", axis, 0)
+    if axis is not None:
+        dim = either("split", "dim", dim, "axis", axis)
+    elif dim is None:
+        dim = 0
     shape = shape_of(x)
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")

@@ -91,9 +91,9 @@ def sum(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, k
     if out is not None:
         dtype = in_dtype_of("sum", out, dtype)
     x = _start(input, dtype)
-    if keepdim is not True or keepdims is not None:
-        keepdim = False if keepdim is None is keepdims else kept("sum", keepdim, keepdims)
-    return put_out("sum", _total(x, reduced_dims(x, dim, axis, "sum"), keepdim, dtype), out)
+    if keepdims is not None or (keepdim is not None and keepdim is not True):
+        keepdim = kept("sum", keepdim, keepdims)
+    return put_out("sum", _total(x, reduced_dims(x, dim, axis, "sum"), keepdim or False, dtype), out)
 
 
 def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
@@ -125,9 +125,9 @@ def mean(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, 
         in_dtype_of("mean", out, dtype)
     x = _start(input, dtype)
     _float_only("mean", x)
-    if keepdim is not True or keepdims is not None:
-        keepdim = False if keepdim is None is keepdims else kept("mean", keepdim, keepdims)
-    return put_out("mean", _mean_op(x, reduced_dims(x, dim, axis, "mean"), keepdim), out)
+    if keepdims is not None or (keepdim is not None and keepdim is not True):
+        keepdim = kept("mean", keepdim, keepdims)
+    return put_out("mean", _mean_op(x, reduced_dims(x, dim, axis, "mean"), keepdim or False), out)
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
@@ -234,8 +234,10 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         x = tensor(input)
         if other is not None:
             return TABLE[elementwise].call(x, other)
-        keepdim = kept(name, keepdim, keepdims)
-        dim = either(name, "dim", dim, "axis", axis)
+        if keepdims is not None or (keepdim is not None and keepdim is not True):
+            keepdim = kept(name, keepdim, keepdims)
+        if axis is not None:
+            dim = either(name, "dim", dim, "axis", axis)
         if dim is None:
             not_empty(name, x, None)
             return set_grad_fn_name(f"{name.capitalize()}Backward1", value(x, None, False))
@@ -245,7 +247,7 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         if not x._d.ndim:
             return result(name, TABLE["clone"].call(x), fixed_like(np.zeros((), np.int64), x))
         not_empty(name, x, (along,))
-        return result(name, *pick(x, along, keepdim))
+        return result(name, *pick(x, along, keepdim or False))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"
