@@ -278,6 +278,8 @@ def test_wrong_dimensions_name_operation_and_argument():
             r"var\(\): argument 'dim' must be tuple of ints, but found element .* float at pos 1",
         ),
         (lambda: x.sum(0, keepdim="yes"), TypeError, r"sum\(\): argument 'keepdim' must be bool, not str"),
+        (lambda: x.amax(0, keepdim="yes"), TypeError, r"amax\(\): argument 'keepdim' must be bool, not str"),
+        (lambda: x.var(0, keepdims=1), TypeError, r"var\(\): argument 'keepdim' must be bool, not int"),
         (lambda: x.max(0, "yes"), TypeError, r"max\(\): argument 'keepdim' must be bool, not str"),
     ):
         with pytest.raises(error, match=f"^{text}"):

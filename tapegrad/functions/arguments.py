@@ -125,7 +125,10 @@ def numpy_names(function: F) -> F:
             return direct(*args)
         for given in kwargs:
             if given in names:
-                return function(*args, **renamed(len(args), kwargs))
+                kwargs = renamed(len(args), kwargs)
+                break
+        if "keepdim" in kwargs and type(kwargs["keepdim"]) is not bool:
+            flag(function.__name__, kwargs["keepdim"])
         return function(*args, **kwargs)
 
     shown = list(own.values())
@@ -170,10 +173,14 @@ def either(op: str, name: str, value: Any, other: str, alias: Any) -> Any:
 
 def kept(op: str, keepdim: Any, keepdims: Any) -> bool:
     """Whether reduced dimensions stay, from `keepdim` or `keepdims`."""
-    keep = either(op, "keepdim", keepdim, "keepdims", keepdims)
-    if not isinstance(keep, bool | np.bool_):
-        raise TypeError(f"{op}(): argument 'keepdim' must be bool, not {type(keep).__name__}")
-    return bool(keep)
+    return flag(op, either(op, "keepdim", keepdim, "keepdims", keepdims))
+
+
+def flag(op: str, keepdim: Any) -> bool:
+    """`keepdim`, which must be a bool."""
+    if not isinstance(keepdim, bool | np.bool_):
+        raise TypeError(f"{op}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
+    return bool(keepdim)
 
 
 def with_grad_fn_name(node: str, linked: bool = False) -> Callable[[F], F]:
