@@ -332,7 +332,7 @@ def test_a_reduction_without_zero_blocks_is_detected(make):
         return 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim)
 
     fields = {"saves": "x", "samples": REDUCED, "params": ("dims", "keepdim")}
-    op = make("general", sums_of_squares, (vjp,), zero_blocks="rows", **fields)
+    op = make("general", sums_of_squares, (vjp,), zero_blocks="slices", **fields)
     testing.check(op, ["strong_zero"])
     v, unmasked = tg.tensor([[1.0, math.inf], [3.0, 4.0]], requires_grad=True), tg.tensor([False, True])
     tg.where(unmasked, op.call(v, (1,), False), tg.zeros(2)).sum().backward()

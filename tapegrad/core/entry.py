@@ -17,7 +17,7 @@ element for each, and `shape` is a tuple of (shape, dtype) for each. FAILED stan
 the entry has failed.
 
 They are read by position where each entry costs, in recording closures and backward functions; those outside core are in
-floats/scalar and levels/links, and of the table in curve, elementwise, index, linalg, normalize, recurrent, residuals and shape.
+levels/links, floats/scalar, and of the table in curve, elementwise, index, linalg, normalize, recurrent, residuals, shape.
 """
 
 from __future__ import annotations

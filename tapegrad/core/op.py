@@ -164,10 +164,8 @@ class Op:
         self.singular, self.outputs, self.zero_filled = singular, outputs, zero_filled
         self.differentiable = outputs if differentiable is None else differentiable
         self.params, self.zero_blocks = self._parameters() if params is None else tuple(params), zero_blocks
-        if zero_blocks not in (None, "slices", "matrices"):
-            raise TypeError(f'op {name}: zero_blocks is "slices" or "matrices", not {zero_blocks!r}')
-        if zero_blocks == "slices" and not {"dim", "dims"}.intersection(self.params):
-            raise TypeError(f'op {name}: zero_blocks="slices" needs a parameter "dim" or "dims" in params=')
+        if zero_blocks not in (None, "matrices", "slices" if {"dim", "dims"}.intersection(self.params) else None):
+            raise TypeError(f'op {name}: zero_blocks is "matrices", or "slices", which takes a "dim" or "dims" in params=')
         self.raw_backward, self.shortcut, self.in_place, self.refuses = raw_backward, shortcut, in_place, refuses
         self.integers, self.samples = integers, samples
         self.batch, self.jvp, self.series = batch, jvp, series

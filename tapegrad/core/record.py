@@ -300,13 +300,8 @@ def record_outputs(
     return out
 
 
-def check_out(op: str, out: Any, index: int | None = None) -> None:
-    """Refuse an `out`, or one of several, that is no tensor."""
-    if not isinstance(out, Box):
-        raise errors.not_an_out(op, out, index)
-
-
 def record_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
     """`out=`: compute, then copy into the given tensor."""
-    check_out(op.name, out)
+    if not issubclass(type(out), Box):
+        raise errors.not_an_out(op.name, out)
     return out.resize_as_result_(op.call(*operands))

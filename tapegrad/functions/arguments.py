@@ -59,6 +59,12 @@ PLACED = (("values", "indices"), ("min", "max"))
 """Fields of the results of max, sort and the like: PyTorch casts them to no other dtype of an `out`."""
 
 
+def check_out(op: str, out: Any, index: int | None = None) -> None:
+    """Refuse an `out`, or one of several, that is no tensor."""
+    if not isinstance(out, record.Box):
+        raise errors.not_an_out(op, out, index)
+
+
 def in_dtype_of(op: str, out: Any, dtype: Any) -> Any:
     """The dtype in which to compute a sum with `out`: the dtype of `out`.
 
@@ -68,7 +74,7 @@ def in_dtype_of(op: str, out: Any, dtype: Any) -> Any:
     """
     if out is None:
         return dtype
-    record.check_out(op, out)
+    check_out(op, out)
     if dtype is not None and dtypes.to_numpy(dtype) != dtypes.to_numpy(out.dtype):
         raise errors.out_dtype(dtypes.to_numpy(dtype), dtypes.to_numpy(out.dtype), "out")
     return out.dtype
@@ -258,7 +264,7 @@ def put_out(op: str, result: Any, out: Any) -> Any:
     """
     if out is None:
         return result
-    record.check_out(op, out)
+    check_out(op, out)
     return out.resize_as_result_(result)
 
 
@@ -269,4 +275,4 @@ def check_outs(op: str, outs: Any, count: int) -> None:
     if len(outs) != count:
         raise TypeError(f"expected tuple of {count} elements but got {len(outs)}. In {op}(out=...).")
     for i, out in enumerate(outs):
-        record.check_out(op, out, i)
+        check_out(op, out, i)

@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import record
 from ..core.op import TABLE
-from ..core.record import Box, check_out, fixed, running_trace, wrap
+from ..core.record import Box, fixed, running_trace, wrap
 from ..core.state import TRANSFORMING
 from ..core.vjp import arrays, bottom
 from ..core.warning import warn
@@ -25,7 +25,7 @@ from ..kernels.shape import shape_of
 from ..levels import draws
 from ..programs.tracing import examined, leaving
 from . import shared_views
-from .arguments import given
+from .arguments import check_out, given
 from .grad_fn_names import set_grad_fn_name
 from .memory_format import rank_of, with_format
 from .operands import SCALARS, constant, filling, to_dtype

@@ -101,7 +101,7 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
     """
     if op.kind != "elementwise":
         reduces = op.kind != "linear" and "keepdim" in op.params and {"dim", "dims"}.intersection(op.params)
-        if reduces or op.zero_blocks == "rows":
+        if reduces or op.zero_blocks == "slices":
             _strong_zero_of_row(op, arrays, params)
         return
     full = np.broadcast_shapes(*[np.shape(a) for a in arrays])
@@ -125,7 +125,7 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
 
 
 def _strong_zero_of_row(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    dims, reduced = op.row_of(params)
+    dims, reduced = op.slice_of(params)
 
     def first_row(a: Array) -> Any:
         along = range(a.ndim) if dims is None else [d % a.ndim for d in (dims if isinstance(dims, tuple) else (dims,))]
@@ -141,7 +141,7 @@ def _strong_zero_of_row(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]
             given = [np.array(a) if j == i else a for j, a in enumerate(arrays)]
             given[i][(0,) * given[i].ndim] = bad
             for record in (False, True):
-                for t in pull(op, given, params, gs, record=record):
+                for t in vjp_of(op, given, params, gs, record=record):
                     if t is not None and np.any(t[first_row(t)] != 0):
                         raise Broken(f"gradient of a row with {bad} whose cotangent is 0", show(t), "0 in the first row")
 
