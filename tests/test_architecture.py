@@ -216,12 +216,13 @@ FREE = {"later", "compat", "moved", "__main__", "_stubs"}  # what loads, and wha
 
 def asked_by_name(tree):
     """Modules that a file asks for by a name that the imports do not show: all but constant names of other packages."""
+    of_later = imported_from_later(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             name = node.args[0].value if isinstance(node.args[0], ast.Constant) else "."
             of_package = str(name).startswith((".", "tapegrad"))
             function = ast.unparse(node.func)
-            if (function in LOADERS and of_package) or function in imported_from_later(tree):
+            if (function in LOADERS and of_package) or function in of_later:
                 yield ast.unparse(node)
         elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
             yield ast.unparse(node)
