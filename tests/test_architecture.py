@@ -59,6 +59,11 @@ LAYERS = [
 EVERYWHERE = {"__init__", "_stubs", "_methods"}
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def layer_of(name):
     return next((i for i, names in enumerate(LAYERS) if name in names), None)
 
@@ -66,7 +71,7 @@ def layer_of(name):
 def imports_of(path):
     """Top-level names within the package that a file imports."""
     depth = len(path.relative_to(ROOT).parts)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             if node.level == depth:
                 names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
@@ -129,9 +134,7 @@ def reads_of_code(tree):
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_no_instruction_is_decoded_and_no_code_copied(room):
-    found = {
-        path.relative_to(ROOT).as_posix(): set(reads_of_code(ast.parse(path.read_text()))) - {""} for path in ROOMS[room]
-    }
+    found = {path.relative_to(ROOT).as_posix(): set(reads_of_code(parsed(path))) - {""} for path in ROOMS[room]}
     assert {n: s for n, s in found.items() if s} == {n: READS_OF_CODE[n][0] for n in found if n in READS_OF_CODE}
 
 
@@ -161,7 +164,7 @@ def test_entries_are_read_by_position_where_core_says():
     found = {
         path.relative_to(ROOT).with_suffix("").as_posix()
         for path in FILES
-        if "core" not in path.relative_to(ROOT).parts and any(reads_entries_by_position(ast.parse(path.read_text())))
+        if "core" not in path.relative_to(ROOT).parts and any(reads_entries_by_position(parsed(path)))
     }
     text = (ROOT / "core" / "entry.py").read_text().partition("those outside core are in")[2].partition("\n\n")[0]
     others, _, of_table = text.replace("\n", " ").partition(", and of the table in ")
@@ -235,7 +238,7 @@ def imported_from_later(tree):
 
 @pytest.mark.parametrize("room", sorted(set(ROOMS) - FREE))
 def test_what_is_asked_for_by_name_is_listed(room):
-    found = {path.relative_to(ROOT).as_posix(): set(asked_by_name(ast.parse(path.read_text()))) for path in ROOMS[room]}
+    found = {path.relative_to(ROOT).as_posix(): set(asked_by_name(parsed(path))) for path in ROOMS[room]}
     listed = {n: set(UPWARDS.get(n, {})) | set(BY_NAME.get(n, {})) for n in found}
     assert found == listed
 
@@ -310,7 +313,7 @@ def imported_names(tree):
 def functions_with_globals(path):
     return [
         function.name
-        for function in ast.parse(path.read_text()).body
+        for function in parsed(path).body
         if isinstance(function, ast.FunctionDef) and any(isinstance(n, ast.Global) for n in ast.walk(function))
     ]
 
@@ -371,7 +374,7 @@ def test_slots_of_other_modules_are_filled_by_protocols_alone(room):
 def test_each_protocol_is_connected_once():
     found = {}
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in PROTOCOLS.values():
                 found.setdefault(path.relative_to(ROOT).as_posix(), []).append(ast.unparse(node.func).rpartition(".")[2])
     assert found == {path: [name] for path, name in PROTOCOLS.items()}
@@ -541,7 +544,7 @@ def test_records_are_made_in_the_table_alone():
     makers, changers = set(), set()
     for path in ROOT.rglob("*.py"):
         name = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Op":
                 makers.add(name)
             if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("table.define"):
@@ -574,7 +577,7 @@ def asks_for_names_of_operations(tree):
 def test_few_operations_are_known_by_name_outside_the_table():
     found = {}
     for path in [p for p in FILES if p.relative_to(ROOT).parts[0] != "table"]:
-        found[path.relative_to(ROOT).as_posix()] = len(list(asks_for_names_of_operations(ast.parse(path.read_text()))))
+        found[path.relative_to(ROOT).as_posix()] = len(list(asks_for_names_of_operations(parsed(path))))
     assert {name: count for name, count in found.items() if count} == NAMED
     page = ROOT.parent / "docs" / "how_it_works.md"
     assert not page.exists() or [n for n in (*NAMED, "floats/functions.py") if f"`{n}`" not in page.read_text()] == []
@@ -594,7 +597,7 @@ def test_no_function_of_the_table_shadows_a_builtin_inside_its_module():
     """`max(n, 1)` in a module that defines its own `max` would run the tensor op: such modules say builtins.max."""
     shadowed = {"sum", "max", "min", "all", "any", "abs", "round", "pow"}
     for path in [*(ROOT / "table").glob("*.py"), *(ROOT / "functions").glob("*.py")]:
-        tree = ast.parse(path.read_text())
+        tree = parsed(path)
         own = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
         own |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
         for node in ast.walk(tree):
