@@ -1,4 +1,6 @@
-"""`python -m benchmarks limits`: every figure that has a limit, beside it, in one table; six to seven minutes.
+"""`python -m benchmarks limits`: every figure that has a limit, beside it, printed and written into docs/performance.md.
+
+It takes five to seven minutes.
 
 Small programs alternate in blocks in one process, both libraries on one thread; larger ones in processes in turn, each with
 all of its threads. NumPy floors and products alone share a process and its threads with tapegrad.
@@ -10,6 +12,9 @@ import concurrent.futures
 import functools
 import operator
 import os
+import pathlib
+import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -44,11 +49,19 @@ class Row(NamedTuple):
     unit: str = "us"
     difference: bool = False  # ours minus the other, rather than the ratio
 
+    @property
+    def value(self) -> float:
+        return self.ours - self.other if self.difference else self.ours / self.other
+
     def __str__(self) -> str:
-        value = self.ours - self.other if self.difference else self.ours / self.other
-        over = "" if value <= self.limit else "  above"
+        over = "" if self.value <= self.limit else "  above"
         sizes = f"{self.ours:11.2f} {self.other:11.2f} {self.unit}"
-        return f"{self.name:58s} {sizes}   {value:7.3f}   limit {self.limit:5.2f}{over}"
+        return f"{self.name:58s} {sizes}   {self.value:7.3f}   limit {self.limit:5.2f}{over}"
+
+    def cells(self) -> str:
+        """The value, bold where it is above its limit, and the limit, as cells of a table."""
+        value = f"{self.value:.2f}" if self.value <= self.limit else f"**{self.value:.2f}**"
+        return f"{value} | {self.limit:.2f}"
 
 
 def beside_torch(L: Any) -> dict[str, list[float]]:
@@ -172,11 +185,55 @@ def peaks() -> Iterator[Row]:
             yield Row(name, *(run.result() for run in runs), 1.0, "MB")
 
 
+PARTS = (small_programs, shared_memory, larger_programs, large_operations, imports, peaks)
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "performance.md"
+RULER = "|---|---|---|---|---|"
+SECTION = re.compile(r"(?<=<!-- limits -->\n).*?(?=<!-- end of limits -->)", re.S)
+
+
+def markdown(rows: dict[str, list[Row]]) -> str:
+    """The rows of each part, by its heading, as tables; operations at two shapes share a line."""
+    lines = [f"One run on {cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}. Above the limit is bold.\n"]
+    for heading, found in rows.items():
+        shapes = {f"{shape} ": {} for shape in SHAPES.values()}
+        for row in found:
+            for prefix, by_name in shapes.items():
+                if row.name.startswith(prefix):
+                    by_name[row.name.removeprefix(prefix)] = row
+        first, second = shapes.values()
+        if first:
+            lines += [f"Forward and backward, ten in a graph; {heading}:\n"]
+            lines += [
+                f"| operation | {' | limit | '.join(str(s) for s in SHAPES.values())} | limit |",
+                "|---|---|---|---|---|",
+            ]
+            lines += [f"| {name} | {row.cells()} | {second[name].cells()} |" for name, row in first.items()] + [""]
+        others = [row for row in found if not row.name.startswith(tuple(shapes))]
+        lines += [f"Figures: {heading}.\n", "| | the first | the second | | limit |", RULER]
+        lines += [f"| {r.name} | {size(r.ours)} {r.unit} | {size(r.other)} {r.unit} | {r.cells()} |" for r in others] + [""]
+    return "\n".join(lines)
+
+
+def size(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def cpu() -> str:
+    """The processor's name, as the operating system gives it."""
+    info = pathlib.Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)$", info.read_text(), flags=re.M) if info.is_file() else []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def table() -> None:
-    above = 0
-    for part in (small_programs, shared_memory, larger_programs, large_operations, imports, peaks):
-        print(f"-- {part.__doc__}")
+    rows: dict[str, list[Row]] = {}
+    for part in PARTS:
+        heading = str(part.__doc__)
+        print(f"-- {heading}")
+        rows[heading] = []
         for row in part():
             print(row, flush=True)
-            above += str(row).endswith("above")
-    print(f"{above} above their limit")
+            rows[heading].append(row)
+    print(sum(row.value > row.limit for found in rows.values() for row in found), "above their limit")
+    text = markdown(rows)
+    PAGE.write_text(SECTION.sub(lambda _: text, PAGE.read_text()))
