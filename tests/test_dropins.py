@@ -104,6 +104,16 @@ def test_nothing_is_found_unasked():
     assert not finders
 
 
+def test_classes_that_are_loaded_when_asked_for_say_that_they_are_of_pytorchs_modules():
+    """In a new process: here other tests have loaded them."""
+    code = (
+        "import tapegrad as tg; tg.compat.install('torch'); from torch import nn\n"
+        "print(nn.Linear.__module__, nn.LSTM.__module__, nn.ReLU.__module__)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "torch.nn.modules.linear torch.nn.modules.rnn torch.nn.modules.activation\n"
+
+
 def test_an_unknown_name():
     with pytest.raises(ValueError, match="tapegrad has drop-ins for torch, oneflow, autograd, not for 'jax'"):
         compat.install("jax")

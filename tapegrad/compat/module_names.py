@@ -51,9 +51,7 @@ def assign_modules(root: str, all_rows: Iterable[Row]) -> None:
     A class is of the first module whose row in modules.tsv names it, else of the module that shows the one it was written
     in, else of the first that shows it.
     """
-    rows = [row for row in all_rows if row.origin in sys.modules and row not in _assigned[root]]
-    _assigned[root].update(rows)
-    owned = [(row, _written_here(row.origin)) for row in rows]
+    owned = [(row, _written_here(row.origin)) for row in _new_rows(root, list(all_rows))]
     for row, items in owned:
         if row.patterns:
             _claim(root, row.module, [v for name, v in items if fits(name, row.patterns)])
@@ -65,9 +63,19 @@ def assign_modules(root: str, all_rows: Iterable[Row]) -> None:
             _claim(root, row.module, [v for n, v in items if n == v.__name__ and not n.startswith("_")])
 
 
+def _new_rows(root: str, all_rows: Sequence[Row]) -> list[Row]:
+    """The rows of modules that are loaded, in their order: a module loads others when its names are filled in."""
+    new: set[Row] = set()
+    while found := {row for row in all_rows if row.origin in sys.modules} - _assigned[root]:
+        _assigned[root] |= found
+        new |= found
+        for row in found:
+            fill(sys.modules[row.origin])
+    return [row for row in all_rows if row in new]
+
+
 def _written_here(origin: str) -> list[tuple[str, Any]]:
     """The classes and functions of tapegrad that a module shows."""
-    fill(sys.modules[origin])
     items = [(n, v) for n, v in sys.modules[origin].__dict__.items() if not n.startswith("__")]
     return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
 
