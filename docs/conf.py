@@ -153,12 +153,22 @@ def write_if_changed(path: pathlib.Path, text: str) -> None:
 
 
 def as_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are text with `code` in single backticks, examples at >>>, sections such as "Args:", no other markup."""
-    example = False
-    for i, line in enumerate(lines):
-        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
-        if not example:
-            lines[i] = escaped(line)
+    """Docstrings are text with `code` in single backticks, sections such as "Args:", and code: indented or at >>>."""
+    result: list[str] = []
+    code = False
+    for line, before in zip(lines, ["text", *lines], strict=False):
+        if line.startswith("    ") and not before.strip() and not code and name_of_section(result) is None:
+            result += ["::", ""]
+            code = True
+        code = line.lstrip().startswith(">>>") or (code and (not line.strip() or line.startswith("    ")))
+        result.append(line if code else escaped(line))
+    lines[:] = result
+
+
+def name_of_section(lines: list[str]) -> str | None:
+    """The section that the lines are in: the last line at the margin, if it is a heading such as "Args:"."""
+    margin = [line for line in lines if line and not line.startswith(" ")]
+    return margin[-1] if margin and re.fullmatch(r"\w+:", margin[-1]) else None
 
 
 def escaped(line: str) -> str:
