@@ -47,7 +47,6 @@ myst_heading_anchors = 4
 autodoc_member_order = "alphabetical"
 autodoc_typehints = "none"
 python_maximum_signature_line_length = 88
-nitpicky = False
 copybutton_prompt_text = "$ "
 napoleon_use_rtype = False
 smartquotes = False

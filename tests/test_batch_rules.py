@@ -1,9 +1,8 @@
 """Batch rules of records: an op over a batch of arguments is the op on each, stacked, in value and in derivative."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
+from needs_scipy import ABSENT
 
 import tapegrad  # noqa: F401  (fills the table)
 from tapegrad import testing
@@ -12,8 +11,7 @@ from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
 from tapegrad.table import batching
 
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
-RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
+RECORDS = sorted(set(TABLE) - ABSENT)
 SIZES = (3, 1, 0)
 # no batch rule, with the reason
 WITHOUT = {}

@@ -1,22 +1,21 @@
 """Every law of `tapegrad.testing` on every sample of every record of the op table."""
 
-from importlib.util import find_spec
 from itertools import islice, pairwise
 
 import pytest
+from needs_scipy import ABSENT
 
 import tapegrad  # noqa: F401  (fills the table)
 from tapegrad import testing
 from tapegrad.core.op import TABLE
 
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}  # test_special proves it
 SLOW = ("taylor", "laplacian")
 """Laws that take most of the time: without --all on one sample of every third record."""
 RECORDED = tuple(TABLE.values())
 """The records of tapegrad itself: tests that run before these add their own to the table."""
 DISTINCT = {(id(op.forward), id(op.rules)): op.name for op in reversed(RECORDED)}
 """Records without their aliases, which share all that laws look at: see `test_no_record_repeats_another`."""
-RECORDS = sorted(set(DISTINCT.values()) - (set() if find_spec("scipy") else NEED_SCIPY))
+RECORDS = sorted(set(DISTINCT.values()) - ABSENT)
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -4,11 +4,10 @@ import asyncio
 import inspect
 import json
 import threading
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from test_laws import NEED_SCIPY
+from needs_scipy import ABSENT
 
 import tapegrad as tg
 from tapegrad import testing
@@ -85,7 +84,7 @@ def test_times_of_a_recorded_gradient_count_once():
 def test_every_record_is_counted(exhaustive):
     """Whatever shortcut its recording function has; a Function runs operations, which are counted."""
     missing = set()
-    present = {n: op for n, op in TABLE.all().items() if find_spec("scipy") or n not in NEED_SCIPY}
+    present = {n: op for n, op in TABLE.all().items() if n not in ABSENT}
     records = sorted(present.items())[:: 1 if exhaustive else 4] + [("function", TABLE["function"])]
     with tg.profile():  # the timers are put in place once
         for name, op in records:

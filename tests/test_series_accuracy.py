@@ -1,9 +1,8 @@
 """Taylor mode to order 10 along curves, for every elementwise record, against mpmath at 60 digits."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
+from needs_scipy import ABSENT
 
 import tapegrad as tg
 from tapegrad import testing
@@ -15,7 +14,6 @@ ELEMENTS = 2  # of a sample
 # whose differences of order 10 cost seconds; the nearest singularity is far beyond the radius
 COSTLY = {"airy", "bessel_y", "bessel_k", "bessel_ke", "digamma", "igamma", "igammac", "polygamma", "zeta"}
 RADIUS, POINTS = 2.0**-8, 32
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 ERROR = 1e-13  # relative to the largest coefficient; the worst is 7e-15
 
 
@@ -134,7 +132,7 @@ REFERENCE = {
         "round_decimals": lambda x, n: np.round(x, n),
     }.items()},
 }  # fmt: skip
-NAMES = sorted(n for n, op in TABLE.items() if op.kind == "elementwise" and (find_spec("scipy") or n not in NEED_SCIPY))
+NAMES = sorted(n for n, op in TABLE.items() if op.kind == "elementwise" and n not in ABSENT)
 
 
 def cases(name):

@@ -1,10 +1,10 @@
 """Series through every record: the second coefficient along a curve is the second difference's limit."""
 
 import math
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from needs_scipy import ABSENT
 
 import tapegrad as tg
 from tapegrad import testing
@@ -12,12 +12,11 @@ from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
 from tapegrad.levels.taylor import Taylor
 
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 # a custom function's record takes tensors only, see test_function.py
 LEFT_OUT = {"function"}
 NAMES = sorted(
     n for n, op in TABLE.items()
-    if op.kind != "constant" and n not in LEFT_OUT and (find_spec("scipy") or n not in NEED_SCIPY)
+    if op.kind != "constant" and n not in LEFT_OUT and n not in ABSENT
 )  # fmt: skip
 STEP = 4e-3
 
