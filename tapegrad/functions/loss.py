@@ -109,7 +109,29 @@ def _into(name: str, losses: Any, x: Any) -> Any:
 def l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
-    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    """The absolute error abs(input - target): its mean, its sum, or (reduction="none") that of each element.
+
+    The derivative where input equals target is 0.
+
+    Args:
+        input, target: tensors that broadcast, with a warning if their shapes differ.
+        size_average, reduce: deprecated; here and in the other losses, they choose the reduction, with a warning.
+        reduction: "mean" (default), "sum" or "none".
+        weight: factor of each element's loss, of input's shape; the mean is then over the sum of the weights.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
+    Raises:
+        ValueError: for another reduction, or a weight of another shape.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 5.0], requires_grad=True)
+        >>> loss = tg.nn.functional.l1_loss(x, tg.tensor([0.0, 2.0, 7.0]))
+        >>> loss.backward()
+        >>> loss.item(), x.grad
+        (1.0, tensor([ 0.3333,  0.0000, -0.3333]))
+    """
     reduction = _reduction(size_average, reduce, reduction)
     return _weighted(elementwise_records.abs(_difference(input, target)), reduction, weight)
 
@@ -119,7 +141,27 @@ def l1_loss(
 def mse_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
-    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    """The squared error (input - target)**2: its mean, its sum, or (reduction="none") that of each element.
+
+    Args:
+        input, target: tensors that broadcast, with a warning if their shapes differ.
+        reduction: "mean" (default), "sum" or "none".
+        weight: factor of each element's loss, of input's shape; the mean is then over the sum of the weights.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
+    Raises:
+        ValueError: for another reduction, or a weight of another shape.
+        NotImplementedError: for integers.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 5.0], requires_grad=True)
+        >>> loss = tg.nn.functional.mse_loss(x, tg.tensor([0.0, 2.0, 7.0]))
+        >>> loss.backward()
+        >>> loss, x.grad
+        (tensor(1.6667, grad_fn=<MseLossBackward0>), tensor([ 0.6667,  0.0000, -1.3333]))
+    """
     reduction = _reduction(size_average, reduce, reduction)
     return _weighted(elementwise_records.square(_difference(input, target, "mse_cpu")), reduction, weight)
 
@@ -129,10 +171,27 @@ def mse_loss(
 def smooth_l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
-    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2.
+    """d**2 / (2 * beta) where d = abs(input - target) is below beta, else d - beta / 2: quadratic near 0, then linear.
+
+    Args:
+        input, target: tensors that broadcast, with a warning if their shapes differ.
+        reduction: "mean" (default), "sum" or "none".
+        beta: where the two parts meet, 0 or more, default 1; 0 gives l1_loss.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
 
     Raises:
         RuntimeError: for a negative beta.
+        NotImplementedError: for integers.
+
+    Example:
+        >>> x = tg.tensor([0.5, 4.0], requires_grad=True)
+        >>> tg.nn.functional.smooth_l1_loss(x, tg.zeros(2), reduction="none").detach()
+        tensor([0.1250, 3.5000])
+        >>> tg.nn.functional.smooth_l1_loss(x, tg.zeros(2), reduction="sum").backward()
+        >>> x.grad
+        tensor([0.5000, 1.0000])
     """
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -146,10 +205,29 @@ def smooth_l1_loss(
 @with_grad_fn_name("HuberLossBackward0")
 @casting.in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
-    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
+    """d**2 / 2 where d = abs(input - target) is below delta, else delta * (d - delta / 2): delta times smooth_l1_loss.
+
+    Args:
+        input, target: tensors that broadcast, with a warning if their shapes differ.
+        reduction: "mean" (default), "sum" or "none".
+        delta: where the two parts meet, a number > 0, default 1.
+        weight: factor of each element's loss, of input's shape; the mean is then over the sum of the weights.
+
+    Returns:
+        A tensor of input's dtype: 0-dim, or with reduction="none" of the broadcast shape.
 
     Raises:
         RuntimeError: for a delta that is not positive.
+        ValueError: for another reduction, or a weight of another shape.
+        NotImplementedError: for integers.
+
+    Example:
+        >>> x = tg.tensor([0.5, 4.0], requires_grad=True)
+        >>> tg.nn.functional.huber_loss(x, tg.zeros(2), reduction="none", delta=2.0).detach()
+        tensor([0.1250, 6.0000])
+        >>> tg.nn.functional.huber_loss(x, tg.zeros(2), reduction="sum", delta=2.0).backward()
+        >>> x.grad
+        tensor([0.5000, 2.0000])
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -164,13 +242,26 @@ def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
     reduce: Any = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
+    """Negative log likelihood of counts under a Poisson distribution: exp(input) - target * input.
+
+    With log_input=False, input is the rate itself: input - target * log(input + eps).
 
     Args:
+        input: logarithms of the rates, or the rates.
+        target: counts, which broadcast with input.
         log_input: whether input is the logarithm of the rate.
         full: add Stirling's approximation of log(target!), for targets above 1.
         eps: added to the rate before its logarithm is taken.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
+    Example:
+        >>> x = tg.tensor([0.0, 1.0], requires_grad=True)
+        >>> tg.nn.functional.poisson_nll_loss(x, tg.tensor([1.0, 3.0]), reduction="sum").backward()
+        >>> x.grad  # rate - count
+        tensor([ 0.0000, -0.2817])
     """
     reduction = _reduction(size_average, reduce, reduction)
     x, y = tensor(input), tensor(target)
@@ -186,16 +277,27 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
-    """Negative log likelihood of target under a normal distribution of mean input and variance var.
+    """Negative log likelihood under a normal distribution: (log(var) + (input - target)**2 / var) / 2.
 
     Args:
-        var: a number, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
-        full: add the constant log(2 pi) / 2.
+        input: means, of any shape.
+        target: observations, of input's shape or broadcast.
+        var: variances: a float, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
+        full: add the constant log(2 * pi) / 2.
         eps: smallest variance that counts; gradients pass it as they are.
         reduction: "mean", "sum" or "none".
 
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
     Raises:
-        ValueError: for a negative variance, or one of another shape.
+        ValueError: for a negative variance, one of another shape, or another reduction.
+
+    Example:
+        >>> mean, target, var = tg.zeros(2), tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0], requires_grad=True)
+        >>> tg.nn.functional.gaussian_nll_loss(mean, target, var, reduction="sum").backward()
+        >>> var.grad  # 0: the variance is the square of the error
+        tensor([0., 0.])
     """
     x, y = tensor(input), tensor(target)
     v = tensor(var) if not isinstance(var, float) else create.full_like(x, var)
@@ -233,12 +335,27 @@ def divergences(input: Any, target: Any, log_target: bool) -> Any:
 def kl_div(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
 ) -> Any:
-    """target * (log(target) - input), for input of log probabilities; 0 where target is 0.
+    """Divergence between distributions, by element: target * (log(target) - input), input being log probabilities.
+
+    It is 0 where target is 0. With log_target: exp(target) * (target - input).
 
     Args:
-        input, target: tensors of one shape.
-        reduction: "batchmean" (the sum over the first size: the divergence), "mean", "sum" or "none".
+        input, target: tensors that broadcast.
+        reduction: "batchmean" (the sum over the first size: the divergence), "mean" (default, with a warning), "sum" or "none".
         log_target: whether target holds log probabilities, too.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
+    Raises:
+        RuntimeError: for integers or complex numbers.
+
+    Example:
+        >>> logits = tg.zeros(1, 2, requires_grad=True)
+        >>> p = tg.tensor([[0.25, 0.75]])
+        >>> tg.nn.functional.kl_div(logits.log_softmax(1), p, reduction="batchmean").backward()
+        >>> logits.grad  # softmax - p
+        tensor([[ 0.2500, -0.2500]])
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
@@ -260,16 +377,29 @@ def kl_div(
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100.
+    """-(target * log(input) + (1 - target) * log(1 - input)); each logarithm counts as at least -100.
+
+    Use binary_cross_entropy_with_logits where input would be a sigmoid.
 
     Args:
-        input, target: tensors of one shape.
+        input: probabilities, in [0, 1].
+        target: of input's shape and dtype, usually in [0, 1].
         weight: factor of each element's loss, broadcast.
         reduction: "mean", "sum" or "none".
 
+    Returns:
+        A 0-dim tensor; with reduction="none" one of input's shape.
+
     Raises:
         ValueError: if the shapes differ.
-        RuntimeError: for an input outside [0, 1].
+        RuntimeError: for an input outside [0, 1], or dtypes that differ.
+
+    Example:
+        >>> p = tg.tensor([0.5, 0.8], requires_grad=True)
+        >>> loss = tg.nn.functional.binary_cross_entropy(p, tg.tensor([0.0, 1.0]), reduction="sum")
+        >>> loss.backward()
+        >>> p.grad
+        tensor([ 2.0000, -1.2500])
     """
     x, y = floating(input, "binary_cross_entropy"), tensor(target)
     if shape_of(x) != shape_of(y):
@@ -294,16 +424,27 @@ def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     pos_weight: Any = None,
 ) -> Any:  # fmt: skip
-    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails.
+    """-(target * log(p) + (1 - target) * log(1 - p)) for p = sigmoid(input), exact in both tails.
 
     Args:
-        input, target: tensors of one shape.
+        input: logits, of any shape.
+        target: of input's shape, usually in [0, 1].
         weight: factor of each element's loss, broadcast.
-        pos_weight: factor of the positive part, broadcast.
         reduction: "mean", "sum" or "none".
+        pos_weight: factor of the positive part, broadcast.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of input's shape.
 
     Raises:
         ValueError: if the shapes differ.
+
+    Example:
+        >>> x = tg.tensor([-200.0, 0.0], requires_grad=True)
+        >>> loss = tg.nn.functional.binary_cross_entropy_with_logits(x, tg.tensor([1.0, 1.0]), reduction="sum")
+        >>> loss.backward()
+        >>> loss, x.grad  # sigmoid(input) - target
+        (tensor(200.6931, grad_fn=<BinaryCrossEntropyWithLogitsBackward0>), tensor([-1.0000, -0.5000]))
     """
     x, y = tensor(input), tensor(target)
     if shape_of(x) != shape_of(y):
@@ -321,7 +462,21 @@ def binary_cross_entropy_with_logits(
 @with_grad_fn_name("SoftMarginLossBackward0")
 @casting.in_float32
 def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
-    """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
+    """log(1 + exp(-target * input)) for targets 1 and -1: its mean, its sum, or (reduction="none") that of each element.
+
+    Args:
+        input: scores, of any shape.
+        target: 1 or -1, broadcast.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A tensor of input's dtype: 0-dim, or with reduction="none" of the broadcast shape.
+
+    Example:
+        >>> x = tg.tensor([2.0, 2.0])
+        >>> tg.nn.functional.soft_margin_loss(x, tg.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.1269, 2.1269])
+    """
     x = tensor(input)
     losses = _into("soft_margin_loss", -logsigmoid(tensor(target) * x), x)
     return reduced(losses, _reduction(size_average, reduce, reduction))
@@ -334,8 +489,23 @@ def margin_ranking_loss(
 ) -> Any:  # fmt: skip
     """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1.
 
+    The derivative where the margin is met exactly is 1.
+
+    Args:
+        input1, input2, target: tensors with the same number of dimensions, which broadcast.
+        margin: default 0.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
     Raises:
         RuntimeError: if the numbers of dimensions differ.
+
+    Example:
+        >>> a, b = tg.tensor([3.0, 1.0]), tg.tensor([1.0, 2.0])
+        >>> tg.nn.functional.margin_ranking_loss(a, b, tg.ones(2), margin=0.5, reduction="none")
+        tensor([0.0000, 1.5000])
     """
     a, b, y = tensor(input1), tensor(input2), tensor(target)
     sizes = [shape_of(t) for t in (a, b, y)]
@@ -350,7 +520,22 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """input where target is 1, max(0, margin - input) where it is -1: input is a distance, small for pairs that match.
+
+    Args:
+        input: tensor of any shape.
+        target: 1 or -1, broadcast.
+        margin: default 1.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of the broadcast shape.
+
+    Example:
+        >>> d = tg.tensor([0.25, 0.25, 3.0])
+        >>> tg.nn.functional.hinge_embedding_loss(d, tg.tensor([1, -1, -1]), reduction="none")
+        tensor([0.2500, 0.7500, 0.0000])
+    """
     x, y = tensor(input), tensor(target)
     far = elementwise.where(elementwise.ne(y, 1), elementwise.clamp_min(margin - x, 0.0), 0.0)
     near = elementwise.where(elementwise.ne(y, -1), x, 0.0)
@@ -366,9 +551,20 @@ def cosine_embedding_loss(
 
     Args:
         input1, input2: (N, D) with target (N,), or (D,) with a 0-dim target.
+        target: 1 or -1.
+        margin: default 0.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of target's shape.
 
     Raises:
         RuntimeError: for other numbers of dimensions.
+
+    Example:
+        >>> a, b = tg.tensor([[1.0, 0.0], [1.0, 0.0]]), tg.tensor([[0.0, 1.0], [2.0, 0.0]])
+        >>> tg.nn.functional.cosine_embedding_loss(a, b, tg.tensor([1, -1]), reduction="none")
+        tensor([1., 1.])
     """
     a, b, y = tensor(input1), tensor(input2), tensor(target)
     ranks = [len(shape_of(t)) for t in (a, b, y)]
@@ -389,7 +585,25 @@ def cosine_embedding_loss(
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
+    """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension).
+
+    Args:
+        input: (N, C) or (C,) of logits.
+        target: of input's shape: 0 or 1.
+        weight: factor of each class, broadcast.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sample, (N,).
+
+    Raises:
+        ValueError: for another reduction.
+
+    Example:
+        >>> x = tg.tensor([[2.0, -2.0], [0.0, 0.0]])
+        >>> tg.nn.functional.multilabel_soft_margin_loss(x, tg.tensor([[1.0, 0.0], [1.0, 0.0]]), reduction="none")
+        tensor([0.1269, 0.6931])
+    """
     reduction = _reduction(size_average, reduce, reduction)
     x, y = tensor(input), tensor(target)
     losses = -(y * logsigmoid(x) + (1 - y) * logsigmoid(-x))
@@ -419,18 +633,30 @@ def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Mean over the other classes i of max(0, margin - input[target] + input[i])**p.
+    """Sum over the other classes i of max(0, margin - input[target] + input[i])**p, over the number of classes.
+
+    The derivative where a margin is met exactly is 0.
 
     Args:
         input: (N, C) or (C,).
-        target: (N,) or () of class indices.
+        target: (N,) or () of class indices, int64.
         p: 1 or 2.
+        margin: default 1.
         weight: (C,), factor of each target class.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sample, (N,).
 
     Raises:
         ValueError: for another p, or a weight that is not 1-D.
         RuntimeError: for a target of another size or out of range.
+
+    Example:
+        >>> x = tg.tensor([[3.0, 1.0, 2.5]], requires_grad=True)
+        >>> tg.nn.functional.multi_margin_loss(x, tg.tensor([0])).backward()
+        >>> x.grad
+        tensor([[-0.3333,  0.0000,  0.3333]])
     """
     reduction = _reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -468,11 +694,19 @@ def multilabel_margin_loss(
 
     Args:
         input: (N, C) or (C,).
-        target: of input's shape: class indices up to the first -1 of a row.
+        target: of input's shape, int64: class indices up to the first -1 of a row.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sample, (N,).
 
     Raises:
         RuntimeError: for a target of another shape or out of range.
+
+    Example:
+        >>> x = tg.tensor([0.1, 0.2, 0.4, 0.8])
+        >>> tg.nn.functional.multilabel_margin_loss(x, tg.tensor([3, 0, -1, 1]))  # the classes 3 and 0
+        tensor(0.8500)
     """
     reduction = _reduction(size_average, reduce, reduction)
     if shape_of(tensor(target)) != shape_of(tensor(input)):
@@ -508,11 +742,24 @@ def triplet_margin_loss(
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference.
 
     Args:
+        anchor, positive, negative: (N, D) or (D,).
+        margin: a number > 0, default 1.
+        p: order of the norm, default 2.
+        eps: added to the differences; see pairwise_distance.
         swap: take the distance between positive and negative where it is the smaller one.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sample, (N,).
 
     Raises:
         ValueError: for a margin that is not positive.
         RuntimeError: if the numbers of dimensions differ.
+
+    Example:
+        >>> a, p, n = tg.zeros(1, 2), tg.tensor([[3.0, 4.0]]), tg.tensor([[0.0, 5.5]])
+        >>> tg.nn.functional.triplet_margin_loss(a, p, n)
+        tensor(0.5000)
     """
     reduction = _reduction(size_average, reduce, reduction)
     _check_margin(margin)
@@ -530,11 +777,27 @@ def triplet_margin_with_distance_loss(
     anchor: Any, positive: Any, negative: Any, *, distance_function: Callable[[Any, Any], Any] | None = None,
     margin: float = 1.0, swap: bool = False, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """triplet_margin_loss for any distance_function(a, b); by default pairwise_distance.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any distance function d.
+
+    Args:
+        anchor, positive, negative: (N, D) or (D,).
+        distance_function: takes two tensors, returns one number a sample; by default pairwise_distance.
+        margin: a number > 0, default 1.
+        swap: take the distance between positive and negative where it is the smaller one.
+        reduction: "mean" (default), "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sample.
 
     Raises:
         ValueError: for a margin that is not positive.
         RuntimeError: if the numbers of dimensions differ.
+
+    Example:
+        >>> a, p, n = tg.zeros(1, 2), tg.tensor([[3.0, 4.0]]), tg.tensor([[0.0, 5.5]])
+        >>> largest = lambda x, y: (x - y).abs().amax(-1)
+        >>> tg.nn.functional.triplet_margin_with_distance_loss(a, p, n, distance_function=largest, margin=2.0)
+        tensor(0.5000)
     """
     _check_reduction(reduction)
     _check_margin(margin)
@@ -635,16 +898,26 @@ def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices.
+    """-input at the target class, for input of log probabilities (see cross_entropy for logits).
 
     Args:
+        input: (N, C, ...) or (C,) of log probabilities.
+        target: (N, ...) or () of class indices.
         weight: (C,), factor of each class; the mean is over the sum of the factors.
         ignore_index: targets of this value do not count.
         reduction: "mean", "sum" or "none".
 
+    Returns:
+        A 0-dim tensor; with reduction="none" one of target's shape.
+
     Raises:
         ValueError: if the batch sizes differ.
         IndexError: for a target that is not a class.
+
+    Example:
+        >>> logs = tg.tensor([[0.2, 0.8], [0.5, 0.5]]).log()
+        >>> tg.nn.functional.nll_loss(logs, tg.tensor([1, 0]), reduction="none")
+        tensor([0.2231, 0.6931])
     """
     reduction = _reduction(size_average, reduce, reduction)
     if weight is None and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
@@ -659,15 +932,33 @@ def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape.
+    """-log(softmax(input))[target]: nll_loss of log_softmax(input), for class indices or class probabilities as target.
+
+    For probabilities: -(target * log_softmax(input)).sum(1).
 
     Args:
-        input: (N, C, ...) or (C,) of unnormalised log probabilities.
+        input: (N, C, ...) or (C,) of unnormalised log probabilities (logits).
         target: int64 (N, ...) or (), or floating point of input's shape.
-        weight: (C,), factor of each class.
+        weight: (C,) of input's dtype, factor of each class; for class indices the mean is over the sum of the factors.
         ignore_index: class indices of this value do not count.
         label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of shape (N, ...) or ().
+
+    Raises:
+        IndexError: for a target that is not a class.
+        ValueError: if the batch sizes differ.
+        RuntimeError: for a label_smoothing outside [0, 1], or weights of another shape or dtype.
+
+    Example:
+        >>> logits = tg.tensor([[2.0, 0.0], [0.0, 0.0]], requires_grad=True)
+        >>> loss = tg.nn.functional.cross_entropy(logits, tg.tensor([0, 1]))
+        >>> loss.backward()
+        >>> logits.grad  # (softmax - one_hot) / N
+        tensor([[-0.0596,  0.0596],
+                [ 0.2500, -0.2500]])
     """
     reduction = _reduction(size_average, reduce, reduction)
     if weight is None and not label_smoothing and ignore_index < 0 and (reduction == "mean" or reduction == "sum"):
@@ -722,17 +1013,29 @@ def linear_cross_entropy(
     input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: str = "mean",
     ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
 ) -> Any:  # fmt: skip
-    """cross_entropy of linear(input, linear_weight, linear_bias).
+    """cross_entropy of linear(input, linear_weight, linear_bias): of the logits input @ linear_weight.T + linear_bias.
 
     Args:
         input: (N, F) or (F,).
         linear_weight: (C, ..., F): C classes, the sizes between them those of the loss.
         target: as cross_entropy's.
         linear_bias: (C, ...) or None.
+        weight, reduction, ignore_index, label_smoothing: as cross_entropy's.
         options: how PyTorch splits the work; of no effect.
+
+    Returns:
+        A 0-dim tensor; with reduction="none" one of target's shape.
 
     Raises:
         RuntimeError: for shapes that do not fit.
+
+    Example:
+        >>> tg.manual_seed(0)
+        <tapegrad.functions.create.Generator object at 0x7fa8a4fb9190>
+        >>> x, w, y = tg.randn(4, 3), tg.randn(5, 3), tg.tensor([0, 4, 2, 1])
+        >>> loss = tg.nn.functional.linear_cross_entropy(x, w, y)
+        >>> tg.allclose(loss, tg.nn.functional.cross_entropy(x @ w.T, y))
+        True
     """
     x, w = tensor(input), tensor(linear_weight)
     sizes, weights = shape_of(x), shape_of(w)
@@ -834,8 +1137,17 @@ def ctc_loss(
         reduction: "mean" (each loss over its target's length, then the mean), "sum" or "none".
         zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
 
+    Returns:
+        A 0-dim tensor; with reduction="none" one loss a sequence, (N,), or () for an input (T, C).
+
     Raises:
         RuntimeError: for lengths that do not fit, or a blank that is not a class.
+
+    Example:
+        >>> logs = tg.zeros(3, 1, 2).log_softmax(2)  # 3 frames, 1 sequence, the blank 0 and the label 1
+        >>> loss = tg.nn.functional.ctc_loss(logs, tg.tensor([[1]]), (3,), (1,))
+        >>> (-loss).exp()  # 6 of the 8 paths read 1
+        tensor(0.7500)
     """
     logs = tensor(log_probs)
     single = len(shape_of(logs)) == 2
