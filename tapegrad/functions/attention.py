@@ -75,7 +75,7 @@ def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """softmax(query @ key.T * scale + mask) @ value.
+    """softmax(query @ key.T * scale + mask) @ value, for each batch and head.
 
     Rows that the mask closes wholly give 0, and get gradient 0.
 
@@ -89,8 +89,17 @@ def scaled_dot_product_attention(
         scale: 1 / sqrt(E) by default.
         enable_gqa: key and value may have fewer heads, of which several of the query's share one.
 
+    Returns:
+        A tensor (..., H, L, V).
+
     Raises:
         RuntimeError: for dtypes or shapes that do not fit, or a mask together with is_causal.
+
+    Example:
+        >>> q = k = tg.zeros(1, 1, 3, 2)  # all weights equal
+        >>> v = tg.tensor([1.0, 3.0, 8.0]).reshape(1, 1, 3, 1)
+        >>> tg.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).flatten()
+        tensor([1., 2., 4.])
     """
     q, k, v = floating(query, "softmax_lastdim_kernel_impl"), tensor(key), tensor(value)
     mask = None if attn_mask is None else tensor(attn_mask)
@@ -119,10 +128,24 @@ def scaled_dot_product_attention(
 
 @casting.as_given
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K).
+    """input1 @ weight[k] @ input2 + bias[k] for each k.
+
+    Args:
+        input1: (..., I).
+        input2: (..., J).
+        weight: (K, I, J).
+        bias: (K,) or None.
+
+    Returns:
+        A tensor (..., K).
 
     Raises:
         RuntimeError: for shapes that do not fit.
+
+    Example:
+        >>> a, b, w = tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.eye(2).reshape(1, 2, 2)
+        >>> tg.nn.functional.bilinear(a, b, w)  # a @ b
+        tensor([11.])
     """
     a, b, w = tensor(input1), tensor(input2), tensor(weight)
     of_one_dtype("All tensors must have the same dtype, but got", a, b, w, *([] if bias is None else [tensor(bias)]))
@@ -236,7 +259,7 @@ def multi_head_attention_forward(
     v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Attention by num_heads heads between linear maps (Vaswani et al. 2017): (output, weights or None).
+    """Attention by num_heads heads between linear maps (Vaswani et al. 2017); nn.MultiheadAttention calls it.
 
     Args:
         query: (L, N, E) or (L, E); the output has its shape.
@@ -252,8 +275,20 @@ def multi_head_attention_forward(
         static_k, static_v: keys and values of (N * num_heads, S, E / num_heads) in place of the mapped ones.
         is_causal: a hint that attn_mask is causal.
 
+    Returns:
+        (output, weights): the weights None unless need_weights.
+
     Raises:
         AssertionError, RuntimeError: for shapes that do not fit.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> x, maps = tg.randn(5, 1, 4), (tg.randn(12, 4), tg.zeros(12))
+        >>> y, w = tg.nn.functional.multi_head_attention_forward(
+        ...     x, x, x, 4, 2, *maps, None, None, False, 0.0, tg.eye(4), tg.zeros(4)
+        ... )
+        >>> y.shape, w.shape, tg.allclose(w.sum(-1), tg.ones(1, 5))
+        (torch.Size([5, 1, 4]), torch.Size([1, 5, 5]), True)
     """
     alike = key is query, value is key
     query, key, value = (tensor(t) for t in (query, key, value))

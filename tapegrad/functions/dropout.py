@@ -78,28 +78,75 @@ def in_training(function: Any, input: Any, p: float, training: bool, inplace: bo
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless training.
 
+    Args:
+        input: floating-point tensor of any shape.
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> x = tg.ones(6, requires_grad=True)
+        >>> y = tg.nn.functional.dropout(x, 0.5)
+        >>> y.sum().backward()
+        >>> y.detach(), x.grad
+        (tensor([0., 0., 2., 0., 0., 0.]), tensor([0., 0., 2., 0., 0., 0.]))
     """
     check_probability(p)
     return in_training(dropped, input, p, training, inplace, False)
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
-    """Elements set to selu(-inf) with probability p, then all scaled and shifted to keep mean and variance.
+    """Elements set to -1.7581 (selu of -inf) with probability p, then all scaled and shifted to keep mean 0 and variance 1.
+
+    Args:
+        input: floating-point tensor of any shape, such as results of selu.
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all; False by default.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
 
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.functional.alpha_dropout(tg.zeros(4), 0.5, training=True)
+        tensor([-0.7792, -0.7792,  0.7792, -0.7792])
     """
     check_probability(p)
     return in_training(alpha_dropped, input, p, training, inplace, False)
 
 
 def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
-    """alpha_dropout of whole channels (dimension 1).
+    """alpha_dropout of whole channels: dimension 1 of (N, C, ...), with one draw for each sample and channel.
+
+    Args:
+        input: (N, C, ...).
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all; False by default.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
 
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.functional.feature_alpha_dropout(tg.zeros(1, 3, 2), 0.5, training=True)
+        tensor([[[-0.7792, -0.7792],
+                 [-0.7792, -0.7792],
+                 [ 0.7792,  0.7792]]])
     """
     check_probability(p)
     return in_training(alpha_dropped, input, p, training, inplace, True)
@@ -116,9 +163,25 @@ def _channels(input: Any, p: float, training: bool, inplace: bool, batched: bool
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Whole channels of (N, C, L) or (C, L) set to 0 with probability p, the others divided by 1 - p.
 
+    Args:
+        input: (N, C, L) or (C, L).
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
     Raises:
         ValueError: for a p outside [0, 1].
         RuntimeError: for another number of dimensions.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.functional.dropout1d(tg.ones(1, 3, 2))
+        tensor([[[0., 0.],
+                 [0., 0.],
+                 [2., 2.]]])
     """
     check_probability(p)
     rank = len(shape_of(tensor(input)))
@@ -146,8 +209,22 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
     A 3-D input counts as (N, C, L), as in PyTorch.
 
+    Args:
+        input: (N, C, H, W).
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.functional.dropout2d(tg.ones(1, 3, 2, 2))[0, :, 0, 0]
+        tensor([0., 0., 2.])
     """
     check_probability(p)
     rank = len(shape_of(tensor(input)))
@@ -166,8 +243,22 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0 with probability p, the others divided by 1 - p.
 
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        p: a number in [0, 1], default 0.5.
+        training: whether to drop at all.
+        inplace: write into input.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.functional.dropout3d(tg.ones(3, 1, 2, 2))[:, 0, 0, 0]
+        tensor([0., 0., 2.])
     """
     check_probability(p)
     rank = len(shape_of(tensor(input)))
@@ -177,5 +268,15 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
-    """grad_output * mask * scale."""
+    """grad_output * mask * scale: the derivative of native_dropout.
+
+    Args:
+        grad_output: tensor of any shape.
+        mask: bool, of the same shape.
+        scale: a number, 1 / (1 - p).
+
+    Example:
+        >>> tg.native_dropout_backward(tg.ones(3), tg.tensor([True, False, True]), 2.0)
+        tensor([2., 0., 2.])
+    """
     return elementwise.mul(tensor(grad_output), tensor(mask)) * scale

@@ -83,7 +83,7 @@ def embedding(
     input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Any:  # fmt: skip
-    """Rows of weight at the indices input: (...) and (V, D) give (..., D).
+    """weight[input]: rows of a table at indices; (...) and (V, D) give (..., D).
 
     Args:
         input: integers in [0, V).
@@ -93,9 +93,20 @@ def embedding(
         scale_grad_by_freq: divide gradients by how often an index occurs in input.
         sparse: of no effect: gradients are dense.
 
+    Returns:
+        A tensor (..., D) of weight's dtype.
+
     Raises:
         IndexError: for an index out of range.
         RuntimeError: for a weight that is not 2-D, or an input not of integers.
+
+    Example:
+        >>> table = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], requires_grad=True)
+        >>> tg.nn.functional.embedding(tg.tensor([2, 0, 2]), table).sum().backward()
+        >>> table.grad  # how often each row was read
+        tensor([[1., 1.],
+                [0., 0.],
+                [2., 2.]])
     """
     w = tensor(weight)
     if len(shape_of(w)) != 2:
@@ -215,6 +226,8 @@ def embedding_bag(
 ) -> Any:  # fmt: skip
     """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D).
 
+    A bag without indices gives 0.
+
     Args:
         input: (B, n) of indices, or (N,) with `offsets`.
         weight: (V, D).
@@ -227,9 +240,18 @@ def embedding_bag(
         include_last_offset: offsets ends with the length of input.
         padding_idx: the index that does not count.
 
+    Returns:
+        A tensor (B, D) of weight's dtype.
+
     Raises:
         ValueError: for shapes or a mode that do not fit.
         RuntimeError: for offsets or an index out of range, and dtypes that do not fit.
+
+    Example:
+        >>> table = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> tg.nn.functional.embedding_bag(tg.tensor([0, 1, 2]), table, tg.tensor([0, 2]), mode="sum")
+        tensor([[4., 6.],
+                [5., 6.]])
     """
     w, x = tensor(weight), tensor(input)
     if w._d.dtype.kind in "iu" and x.is_floating_point():
@@ -276,10 +298,22 @@ def embedding_bag(
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1.
+    """1 at each class index, 0 elsewhere: (...) of integers give (..., num_classes).
+
+    Args:
+        tensor: integer tensor of any shape.
+        num_classes: number of classes; -1 (default): the largest index + 1.
+
+    Returns:
+        An int64 tensor (..., num_classes).
 
     Raises:
         RuntimeError: for an index that is negative or not below num_classes, or a tensor that is not of integers.
+
+    Example:
+        >>> tg.nn.functional.one_hot(tg.tensor([2, 0]), 3)
+        tensor([[0, 0, 1],
+                [1, 0, 0]])
     """
     labels = create.as_tensor(tensor)
     shape_of(labels)

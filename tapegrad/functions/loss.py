@@ -282,7 +282,7 @@ def gaussian_nll_loss(
     Args:
         input: means, of any shape.
         target: observations, of input's shape or broadcast.
-        var: variances: a float, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
+        var: variances: a number, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
         full: add the constant log(2 * pi) / 2.
         eps: smallest variance that counts; gradients pass it as they are.
         reduction: "mean", "sum" or "none".
@@ -341,7 +341,7 @@ def kl_div(
 
     Args:
         input, target: tensors that broadcast.
-        reduction: "batchmean" (the sum over the first size: the divergence), "mean" (default, with a warning), "sum" or "none".
+        reduction: "batchmean" (the sum over the first size: the divergence), "mean" (default; warns), "sum" or "none".
         log_target: whether target holds log probabilities, too.
 
     Returns:
@@ -489,7 +489,7 @@ def margin_ranking_loss(
 ) -> Any:  # fmt: skip
     """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1.
 
-    The derivative where the margin is met exactly is 1.
+    Where the margin is met exactly, the derivative is that of the side above 0.
 
     Args:
         input1, input2, target: tensors with the same number of dimensions, which broadcast.
@@ -1030,8 +1030,7 @@ def linear_cross_entropy(
         RuntimeError: for shapes that do not fit.
 
     Example:
-        >>> tg.manual_seed(0)
-        <tapegrad.functions.create.Generator object at 0x7fa8a4fb9190>
+        >>> _ = tg.manual_seed(0)
         >>> x, w, y = tg.randn(4, 3), tg.randn(5, 3), tg.tensor([0, 4, 2, 1])
         >>> loss = tg.nn.functional.linear_cross_entropy(x, w, y)
         >>> tg.allclose(loss, tg.nn.functional.cross_entropy(x @ w.T, y))

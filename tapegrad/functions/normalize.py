@@ -201,7 +201,9 @@ def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float | None = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias.
+    """(input - mean) / sqrt(variance + eps) in each channel (dimension 1); times weight, plus bias.
+
+    The variance that scales is the mean of the squared deviations; running_var gets the unbiased one.
 
     Args:
         input: (N, C, ...).
@@ -211,8 +213,19 @@ def batch_norm(
         momentum: share of the batch in the updated running statistics.
         eps: added to the variance.
 
+    Returns:
+        A tensor of input's shape and dtype.
+
     Raises:
         ValueError: if training with a single value a channel, or for an eps that is not positive.
+
+    Example:
+        >>> mean, var = tg.zeros(1), tg.ones(1)
+        >>> tg.nn.functional.batch_norm(tg.tensor([[1.0], [3.0]]), mean, var, training=True)
+        tensor([[-1.0000],
+                [ 1.0000]])
+        >>> mean, var
+        (tensor([0.2000]), tensor([1.1000]))
     """
     if training and eps > 0.0:
         y = _batch_of_vectors(input, running_mean, running_var, weight, bias, 0.0 if momentum is None else momentum, eps)
@@ -245,7 +258,17 @@ def _check_several(what: str, sizes: Any, count: int) -> None:
 def native_batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
-    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
+    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two (C,) in training mode, empty in evaluation mode.
+
+    Args:
+        input, weight, bias, running_mean, running_var, training, momentum, eps: as for nn.functional.batch_norm.
+
+    Example:
+        >>> y, mean, scale = tg.native_batch_norm(tg.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 1e-5)
+        >>> y, mean, scale
+        (tensor([[-1.0000],
+                [ 1.0000]]), tensor([2.]), tensor([1.0000]))
+    """
     x = floating(input, "batch_norm")
     y, mean, var = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if mean is None:
@@ -317,10 +340,27 @@ def _layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: 
 
 
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
+    """(input - mean) / sqrt(variance + eps) over the last dimensions, of sizes normalized_shape; times weight, plus bias.
+
+    The variance is the mean of the squared deviations.
+
+    Args:
+        input: (..., *normalized_shape).
+        normalized_shape: an int, or a sequence of ints.
+        weight, bias: of shape normalized_shape, or None.
+        eps: added to the variance.
+
+    Returns:
+        A tensor of input's shape and dtype.
 
     Raises:
         RuntimeError: if input does not end in normalized_shape, or weight or bias have another shape.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 3.0], [10.0, 30.0]])
+        >>> tg.nn.functional.layer_norm(x, (2,))
+        tensor([[-1.0000,  1.0000],
+                [-1.0000,  1.0000]])
     """
     if not casting.OPEN and isinstance(normalized_shape, tuple) and len(normalized_shape) == 1:
         w, b = 1.0 if weight is None else weight, 0.0 if bias is None else bias
@@ -332,7 +372,17 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 @with_grad_fn_name("NativeLayerNormBackward0")
 def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
-    """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
+    """(layer_norm, mean, 1 / sqrt(variance + eps)); the latter two have no gradient, and 1 in place of each normalised size.
+
+    Args:
+        input, normalized_shape, weight, bias, eps: as for nn.functional.layer_norm.
+
+    Example:
+        >>> y, mean, scale = tg.native_layer_norm(tg.tensor([[1.0, 3.0], [10.0, 30.0]]), (2,), None, None, 1e-5)
+        >>> mean
+        tensor([[ 2.],
+                [20.]])
+    """
     y, mean, var = _layer(input, normalized_shape, weight, bias, eps)
     return y, mean.detach(), elementwise_records.rsqrt(var.detach() + eps)
 
@@ -357,15 +407,25 @@ def _group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Any
 
 @with_grad_fn_name("NativeGroupNormBackward0")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
+    """(input - mean) / sqrt(variance + eps) in num_groups groups of channels of each sample; times weight, plus bias.
 
     Args:
         input: (N, C, ...), C a multiple of num_groups.
+        num_groups: number of groups.
         weight, bias: (C,) or None.
+        eps: added to the variance.
+
+    Returns:
+        A tensor of input's shape and dtype.
 
     Raises:
         RuntimeError: for fewer than two dimensions, or a C that is not divisible.
         ValueError: if a group is a single value.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 3.0, 10.0, 30.0]])
+        >>> tg.nn.functional.group_norm(x, 2)
+        tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
     x = floating(input, "GroupNormKernelImpl")
     sizes = shape_of(x)
@@ -381,7 +441,19 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 def native_group_norm(
     input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:
-    """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
+    """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group).
+
+    Args:
+        input: N samples of C channels of HxW elements, in any shape.
+        weight, bias: (C,) or None.
+        group: number of groups.
+        eps: added to the variance.
+
+    Example:
+        >>> y, mean, scale = tg.native_group_norm(tg.tensor([[1.0, 3.0, 10.0, 30.0]]), None, None, 1, 4, 1, 2, 1e-5)
+        >>> mean
+        tensor([[ 2., 20.]])
+    """
     x = tensor(input)
     y, mean, var = _group(shape.reshape(x, (N, C, HxW)), group, weight, bias, eps)
     statistics = (shape.reshape(a, (N, group)) for a in (mean, elementwise_records.rsqrt(var + eps)))
@@ -393,16 +465,26 @@ def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    """Each channel of each sample scaled to mean 0 and variance 1, then by weight and bias.
+    """(input - mean) / sqrt(variance + eps) in each channel of each sample; times weight, plus bias.
 
     Args:
         input: (N, C, ...).
         running_mean, running_var: (C,) or None; updated in place by the mean over the samples, or used.
         weight, bias: (C,) or None.
         use_input_stats: take mean and variance of the input.
+        momentum: share of the batch in the updated running statistics.
+        eps: added to the variance.
+
+    Returns:
+        A tensor of input's shape and dtype.
 
     Raises:
         ValueError: if there is a single value a channel.
+
+    Example:
+        >>> tg.nn.functional.instance_norm(tg.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [-1.0000,  1.0000]]])
     """
     x = floating(input, "batch_norm")
     sizes = shape_of(x)
@@ -423,11 +505,23 @@ def instance_norm(
 
 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
-    """input over the root of the mean of its squares along the last dimensions, times weight.
+    """input / sqrt(mean(input**2) + eps) over the last dimensions, of sizes normalized_shape; times weight.
 
     Args:
+        input: (..., *normalized_shape).
         normalized_shape: sizes of these dimensions.
+        weight: of shape normalized_shape, or None.
         eps: added to the mean of the squares; None: the precision of the dtype.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: if input does not end in normalized_shape, or weight has another shape.
+
+    Example:
+        >>> tg.nn.functional.rms_norm(tg.tensor([[1.0, 7.0]]), (2,))
+        tensor([[0.2000, 1.4000]])
     """
     x, ending = floating(input, "rms_norm", "biu"), _ending("rms_norm", normalized_shape)
     sizes = shape_of(x)
@@ -446,10 +540,23 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
 
 @casting.in_float32
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta.
+    """input / (k + alpha * mean) ** beta, with the mean of the squares of `size` neighbouring channels (dimension 1).
+
+    Args:
+        input: (N, C, L, ...).
+        size: number of channels; those beyond the ends count as 0.
+        alpha, beta, k: numbers, see the formula.
+
+    Returns:
+        A tensor of input's shape.
 
     Raises:
         ValueError: for fewer than three dimensions.
+
+    Example:
+        >>> x = tg.ones(1, 3, 1)
+        >>> tg.nn.functional.local_response_norm(x, 3, alpha=3.0, beta=1.0).flatten()
+        tensor([0.3333, 0.2500, 0.3333])
     """
     x = tensor(input)
     sizes = shape_of(x)
@@ -467,14 +574,46 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    """input / max(norm(input, p) along dim, eps)."""
+    """input / max(norm(input, p) along dim, eps): vectors of p-norm 1; vectors of zeros stay so.
+
+    Args:
+        input: floating or complex tensor.
+        p: order of the norm, default 2.
+        dim: a dimension or a tuple of them, default 1.
+        eps: smallest norm that divides.
+        out: a tensor that the result is written into.
+
+    Returns:
+        A tensor of input's shape.
+
+    Example:
+        >>> tg.nn.functional.normalize(tg.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 0.0000]])
+    """
     x = tensor(input)
     result = x / elementwise.clamp_min(reduce.norm(x, p, dim, True), eps)
     return result if out is None else put_out("normalize", result, out)
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
+    """Cosine of the angle between x1 and x2 along dim: (x1 * x2).sum(dim) / (norm(x1) * norm(x2)), each norm at least eps.
+
+    Args:
+        x1, x2: floating-point tensors that broadcast.
+        dim: dimension of the vectors, default 1.
+        eps: smallest norm that counts.
+
+    Returns:
+        A tensor of the broadcast shape without dim.
+
+    Example:
+        >>> x = tg.tensor([[3.0, 4.0]], requires_grad=True)
+        >>> c = tg.nn.functional.cosine_similarity(x, tg.tensor([[1.0, 0.0]]))
+        >>> c.backward()
+        >>> c, x.grad  # the gradient is orthogonal to x
+        (tensor([0.6000], grad_fn=<SumBackward1>), tensor([[ 0.1280, -0.0960]]))
+    """
     pair = promoted_in_full([tensor(x1), tensor(x2)])
     if pair[0]._d.dtype.kind in "biuc":
         got = errors.dtype_name(pair[0]._d.dtype)
@@ -485,5 +624,16 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 @with_grad_fn_name("NormBackward1")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
-    """p-norm of x1 - x2 + eps along the last dimension."""
+    """p-norm of x1 - x2 + eps along the last dimension.
+
+    Args:
+        x1, x2: (..., D), which broadcast.
+        p: order of the norm, default 2.
+        eps: added to each difference, so that the derivative exists where x1 equals x2.
+        keepdim: keep the last dimension, with size 1.
+
+    Example:
+        >>> tg.nn.functional.pairwise_distance(tg.tensor([[3.0, 4.0]]), tg.zeros(1, 2))
+        tensor([5.0000])
+    """
     return reduce.norm(tensor(x1) - tensor(x2) + eps, p, -1, keepdim)
