@@ -203,15 +203,31 @@ def _convolution(dims: int) -> Callable[..., Any]:
         result = _like(result, x)
         return in_format_of(result, "ConvolutionBackward0", x, w) if dims > 1 else result
 
-    return named(conv, name, f"""{dims}-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
+    return named(conv, name, f"""{dims}-D cross-correlation of input by weight, plus bias.
+
+    Output [n, o, i] is the sum over c and k of weight[o, c, k] * input[n, c, i * stride + k * dilation], in each dimension.
 
     Args:
-        input: (N, C, *sizes) or (C, *sizes).
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes.
+        weight: (O, C / groups, *kernel), of input's dtype.
         bias: (O,), added to each output channel.
+        stride: steps between windows; it and the following: one int, or one for each size.
         padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
+        dilation: distance in the input between elements of a window.
+        groups: number of groups of channels, each with its own part of weight.
+
+    Returns:
+        A tensor (N, O, *sizes) or (O, *sizes) with (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1 for
+        each size.
 
     Raises:
         RuntimeError: for shapes, dtypes or sizes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 4.0, 8.0]).reshape(1, {", ".join(["1"] * dims)}, 4)
+        >>> w = tg.tensor([-1.0, 1.0]).reshape(1, {", ".join(["1"] * dims)}, 2)
+        >>> tg.nn.functional.conv{dims}d(x, w)
+        tensor({"[" * (dims + 2)}1., 2., 4.{"]" * (dims + 2)})
     """)  # fmt: skip
 
 
@@ -259,15 +275,31 @@ def _transposed(dims: int) -> Callable[..., Any]:
 
     return named(conv_transpose, name, f"""{dims}-D transposed convolution: the derivative of conv{dims}d by its input.
 
+    Each element of input adds itself times weight to the output, at windows `stride` apart.
+
     Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        weight: (C, O / groups, *kernel).
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes.
+        weight: (C, O / groups, *kernel), of input's dtype.
         bias: (O,), added to each output channel.
+        stride: steps between windows of the output; it and the following: one int, or one for each size.
+        padding: elements cut off on both sides of the output.
         output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv{dims}d
             with this stride takes to the input's.
+        groups: number of groups of channels, each with its own part of weight.
+        dilation: distance in the output between elements of a window.
+
+    Returns:
+        A tensor (N, O, *sizes) or (O, *sizes) with
+        (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1 for each size.
 
     Raises:
         RuntimeError: for shapes, dtypes or sizes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0]).reshape(1, {", ".join(["1"] * dims)}, 2)
+        >>> w = tg.tensor([1.0, 10.0, 100.0]).reshape(1, {", ".join(["1"] * dims)}, 3)
+        >>> tg.nn.functional.conv_transpose{dims}d(x, w)
+        tensor({"[" * (dims + 2)}  1.,  12., 120., 200.{"]" * (dims + 2)})
     """)  # fmt: skip
 
 

@@ -133,6 +133,16 @@ def _sizes(name: str, x: Any, ceil: bool, kernel: Sizes, stride: Sizes, padding:
 MAX_POOL_NODES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
 
 
+def _ones(dims: int) -> str:
+    """The sizes before the last one, in examples."""
+    return "1, " * (dims - 1)
+
+
+def _pairs(dims: int) -> str:
+    """Windows of two elements of a line, in examples."""
+    return f"({_ones(dims)}2)" if dims > 1 else "2"
+
+
 def _max_pooling(dims: int) -> Callable[..., Any]:
     name = f"max_pool{dims}d"
 
@@ -158,36 +168,57 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
 
     return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
 
+    The gradient goes to the maximum, the first one of equal ones.
+
     Args:
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes, not bool or complex.
+        kernel_size: sizes of a window; it and the following: one int, or one for each size.
         stride: steps between windows; the kernel size by default.
         padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        dilation: distance between elements of a window.
         ceil_mode: keep a last window that reaches over the end.
         return_indices: also give the maxima's positions in the flat image, as int64.
 
-    The gradient goes to the maximum, the first one of equal ones.
+    Returns:
+        A tensor of input's dtype, or (maxima, positions).
 
     Raises:
         RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 3.0]).reshape(1, {_ones(dims)}4).requires_grad_()
+        >>> tg.nn.functional.max_pool{dims}d(x, {_pairs(dims)}).sum().backward()
+        >>> x.grad.flatten()
+        tensor([0., 1., 0., 1.])
     """)  # fmt: skip
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pooling(dims) for dims in (1, 2, 3))
 
 
-def _with_indices(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    signature = inspect.signature(function)
+def _with_indices(function: Callable[..., Any], arguments: str) -> Callable[..., Any]:
+    signature, name = inspect.signature(function), function.__name__
 
     def with_indices(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         return function(**{**bound.arguments, "return_indices": True})
 
     with_indices.__signature__ = signature  # type: ignore[attr-defined]
-    return named(with_indices, f"{function.__name__}_with_indices", doc)
+    doc = f"""(maxima, their positions in the flat image): {name} with return_indices.
+
+    The arguments are those of {name}; the positions are int64.
+
+    Example:
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 3.0]).reshape(1, {_ones(int(name[-2]))}4)
+        >>> maxima, positions = tg.nn.functional.{name}_with_indices(x, {arguments})
+        >>> maxima.flatten(), positions.flatten()
+        (tensor([5., 3.]), tensor([1, 3]))
+    """
+    return named(with_indices, f"{name}_with_indices", doc)
 
 
-BOTH = "(maxima, their places in the flat image): the function with return_indices."
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
-    _with_indices(f, BOTH) for f in (max_pool1d, max_pool2d, max_pool3d)
+    _with_indices(f, _pairs(d)) for d, f in enumerate((max_pool1d, max_pool2d, max_pool3d), 1)
 )
 
 
@@ -231,7 +262,22 @@ def avg_pool1d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:  # fmt: skip
-    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
+    """Means over windows of (N, C, L) or (C, L).
+
+    Args:
+        input: (N, C, L) or (C, L), floating-point or int64.
+        kernel_size, stride, padding, ceil_mode, count_include_pad: as for avg_pool2d, one int each.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 5.0, 2.0, 4.0]])
+        >>> tg.nn.functional.avg_pool1d(x, 2)
+        tensor([[3., 3.]])
+        >>> tg.nn.functional.avg_pool1d(x, 2, stride=1, padding=1)
+        tensor([[0.5000, 3.0000, 3.5000, 3.0000, 2.0000]])
+    """
     return _averaged("avg_pool1d", input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
@@ -243,14 +289,24 @@ def avg_pool2d(
     """Means over windows of (N, C, H, W) or (C, H, W).
 
     Args:
+        input: (N, C, H, W) or (C, H, W), floating-point or int64.
+        kernel_size: sizes of a window; it and the following: one int, or one for each size.
         stride: steps between windows; the kernel size by default.
         padding: zeros added on both sides; at most half the kernel size.
         ceil_mode: keep a last window that reaches over the end.
         count_include_pad: whether added zeros count as elements.
         divisor_override: what the sums are divided by, instead of the number of elements.
 
+    Returns:
+        A tensor of input's dtype.
+
     Raises:
         RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> tg.nn.functional.avg_pool2d(tg.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
     """
     return _averaged("avg_pool2d", input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -261,7 +317,19 @@ def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
-    """Means over windows of (N, C, D, H, W) or (C, D, H, W); see avg_pool2d."""
+    """Means over windows of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W), floating-point or int64.
+        kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: as for avg_pool2d.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> tg.nn.functional.avg_pool3d(tg.arange(8.0).reshape(1, 2, 2, 2), 2)
+        tensor([[[[3.5000]]]])
+    """
     return _averaged("avg_pool3d", input, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -284,6 +352,18 @@ def _power_pooling(dims: int) -> Callable[..., Any]:
     return named(lp_pool, name, f"""(sum of input**norm_type)**(1 / norm_type) over windows, {dims}-D.
 
     A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0.
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes, floating-point.
+        norm_type: the power, not 0; the elements are taken without abs.
+        kernel_size: sizes of a window; it and stride: one int, or one for each size.
+        stride: steps between windows; the kernel size by default.
+        ceil_mode: keep a last window that reaches over the end.
+
+    Example:
+        >>> x = tg.tensor([3.0, 4.0, 0.0, 1.0]).reshape(1, {_ones(dims)}4)
+        >>> tg.nn.functional.lp_pool{dims}d(x, 2.0, {_pairs(dims)}).flatten()
+        tensor([5., 1.])
     """)  # fmt: skip
 
 
@@ -349,7 +429,22 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
 
     return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
-    None among the sizes (of 2-D and 3-D) keeps the input's.
+    Window i of m along a size n reaches from floor(i * n / m) to ceil((i + 1) * n / m).
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes, floating-point.
+        output_size: numbers of windows: one int, or one for each size; None (in 2-D and 3-D) keeps the input's.
+
+    Returns:
+        A tensor (N, C, *output_size) or (C, *output_size).
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 4.0]).reshape(1, {_ones(dims)}4)
+        >>> tg.nn.functional.adaptive_avg_pool{dims}d(x, {_pairs(dims)}).flatten()
+        tensor([3., 3.])
     """)  # fmt: skip
 
 
@@ -393,13 +488,30 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
-    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's positions in the flat image.
+    Window i of m along a size n reaches from floor(i * n / m) to ceil((i + 1) * n / m). The gradient goes to the maximum,
+    the first one of equal ones.
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes, floating-point.
+        output_size: numbers of windows: one int, or one for each size; None (in 2-D and 3-D) keeps the input's.
+        return_indices: also give the maxima's positions in the flat image, as int64.
+
+    Returns:
+        A tensor (N, C, *output_size) or (C, *output_size), or (maxima, positions).
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 4.0]).reshape(1, {_ones(dims)}4)
+        >>> tg.nn.functional.adaptive_max_pool{dims}d(x, {_pairs(dims)}).flatten()
+        tensor([5., 4.])
     """)  # fmt: skip
 
 
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_maximum(dims) for dims in (1, 2, 3))
 adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = (
-    _with_indices(f, BOTH) for f in (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
+    _with_indices(f, _pairs(d)) for d, f in enumerate((adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d), 1)
 )
 
 
@@ -462,12 +574,28 @@ def _fractional(dims: int) -> Callable[..., Any]:
         set_grad_fn_name(f"FractionalMaxPool{dims}DBackward0", y, linked=True)
         return (y, positions) if return_indices else y
 
-    return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random positions, {dims}-D.
+    return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random positions (Graham 2014), {dims}-D.
 
     Args:
-        output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's positions in the flat image.
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes.
+        kernel_size: sizes of a window: one int, or one for each size.
+        output_size: numbers of windows: one int, or one for each size.
+        output_ratio: in place of output_size, that part of the input's sizes: a float, or one for each size.
+        return_indices: also give the maxima's positions in the flat image, as int64.
         _random_samples: (N, C, {dims}) numbers in [0, 1) that choose the windows; drawn if None.
+
+    Returns:
+        A tensor (N, C, *output_size) or (C, *output_size), or (maxima, positions).
+
+    Raises:
+        ValueError: without output_size and output_ratio.
+        IndexError, RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 4.0]).reshape(1, {_ones(dims)}4)
+        >>> tg.nn.functional.fractional_max_pool{dims}d(x, {_pairs(dims)}, {_pairs(dims)}).flatten()
+        tensor([5., 4.])
     """)  # fmt: skip
 
 
@@ -496,7 +624,8 @@ def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Any:
 
 fractional_max_pool2d, fractional_max_pool3d = (_fractional(dims) for dims in (2, 3))
 fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = (
-    _with_indices(f, BOTH) for f in (fractional_max_pool2d, fractional_max_pool3d)
+    _with_indices(f, f"{_pairs(d)}, output_size={_pairs(d)}")
+    for d, f in ((2, fractional_max_pool2d), (3, fractional_max_pool3d))
 )
 
 # --------------------------------------------------------------------------------------------------- maxima put back
@@ -575,11 +704,22 @@ def _unpooling(dims: int) -> Callable[..., Any]:
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.
 
     Args:
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes: maxima.
         indices: positions in the flat image, from max_pool{dims}d; of several values for one position the last stays.
+        kernel_size, stride, padding: those of the pooling.
         output_size: sizes of the image, where the pooling's stride leaves them open.
+
+    Returns:
+        A tensor of input's dtype with (size - 1) * stride + kernel_size - 2 * padding for each size, or output_size.
 
     Raises:
         ValueError, RuntimeError: for sizes, shapes and indices that do not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 5.0, 2.0, 3.0]).reshape(1, {_ones(dims)}4)
+        >>> maxima, positions = tg.nn.functional.max_pool{dims}d(x, {_pairs(dims)}, return_indices=True)
+        >>> tg.nn.functional.max_unpool{dims}d(maxima, positions, {_pairs(dims)}).flatten()
+        tensor([0., 5., 0., 3.])
     """)  # fmt: skip
 
 
@@ -615,8 +755,25 @@ def _block_counts(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Windows of (N, C, H, W) or (C, H, W) as columns: (N, C * elements of a window, number of windows).
 
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        kernel_size: sizes of a window; it and the following: one int, or a pair.
+        dilation: distance between elements of a window.
+        padding: zeros added on both sides.
+        stride: steps between windows.
+
+    Returns:
+        A tensor (N, C * elements of a window, windows), or without N.
+
     Raises:
         RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> tg.nn.functional.unfold(tg.arange(6.0).reshape(1, 2, 3), 2)
+        tensor([[0., 1.],
+                [1., 2.],
+                [3., 4.],
+                [4., 5.]])
     """
     (x,) = tensors("unfold", input=input)
     shape = shape_of(x)
@@ -641,10 +798,24 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Columns (N, C * elements of a window, number of windows) added up at their places: (N, C, *output_size).
+    """Columns (N, C * elements of a window, windows) added up at their places, (N, C, *output_size): unfold's transpose.
+
+    Args:
+        input: (N, C * elements of a window, windows), or without N.
+        output_size: (H, W).
+        kernel_size, dilation, padding, stride: those of unfold.
+
+    Returns:
+        A tensor (N, C, H, W), or without N.
 
     Raises:
         RuntimeError: for sizes and shapes that do not fit.
+
+    Example:
+        >>> columns = tg.nn.functional.unfold(tg.ones(1, 2, 3), 2)
+        >>> tg.nn.functional.fold(columns, (2, 3), 2)  # in how many windows each element is
+        tensor([[[1., 2., 1.],
+                 [1., 2., 1.]]])
     """
     (x,) = tensors("fold", input=input)
     shape = shape_of(x)

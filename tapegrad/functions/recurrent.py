@@ -116,16 +116,37 @@ def packed(
     return _run(rnn_type, tensor(data), sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
 
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
 def _stack(rnn_type: str, states: str) -> Callable[..., Any]:
     def function(input: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         is_packed = "batch_sizes" in kwargs or (len(args) > 2 and isinstance(args[2], list | tuple))
         return (packed if is_packed else padded)(rnn_type, input, *args, **kwargs)
 
-    doc = f"""Layers of type {rnn_type} on sequences of one length, or packed ones: (outputs, {states}).
+    pair = rnn_type == "lstm"
+    rows = 2 * GATES[rnn_type]
+    doc = f"""Layers of type {rnn_type} on sequences of one length, or packed ones; each step is one of {rnn_type}_cell.
 
-    Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
-    batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
-    w_ih, w_hh, with has_biases b_ih and b_hh{", with projections w_hr" if rnn_type == "lstm" else ""}.
+    Args:
+        input: (T, B, features), or (B, T, features) with batch_first; packed: (sum(batch_sizes), features).
+        args: padded: hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: batch_sizes,
+            hx, params, has_biases, num_layers, dropout, train, bidirectional. hx is {"the pair (h, c)" if pair else "h"}, of
+            shape (num_layers * directions, B, width); params are of each layer and direction w_ih, w_hh, with has_biases
+            b_ih and b_hh{", with projections w_hr" if pair else ""}; dropout is between layers, if train.
+
+    Returns:
+        (outputs, {states}): the last layer's h at all steps, and the states of all layers after the last one.
+
+    Raises:
+        RuntimeError: for no step at all.
+
+    Example:
+        >>> x, h = tg.zeros(5, 1, 3), tg.zeros(1, 1, 2)
+        >>> params = tg.zeros({rows}, 3), tg.zeros({rows}, 2)
+        >>> result = tg.{rnn_type}(x, {"(h, h)" if pair else "h"}, params, False, 1, 0.0, False, False, False)
+        >>> [tuple(t.shape) for t in result]
+        [(5, 1, 2), (1, 1, 2){", (1, 1, 2)" if pair else ""}]
     """
     return named(function, rnn_type, doc)
 
@@ -152,10 +173,26 @@ def _cell(rnn_type: str, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_
 
 
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
-    """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o.
+    """One step of an LSTM: c' = f * c + i * g and h' = o * tanh(c').
+
+    i, f, o = sigmoid and g = tanh of input @ w_ih.T + b_ih + h @ w_hh.T + b_hh, whose columns are those of i, f, g, o.
+
+    Args:
+        input: (B, features).
+        hx: (h, c) before the step, both (B, width).
+        w_ih, w_hh: (4 * width, features) and (4 * width, width).
+        b_ih, b_hh: (4 * width,), or both None.
+
+    Returns:
+        (h', c'), both (B, width).
 
     Raises:
         RuntimeError: for sizes that do not fit.
+
+    Example:
+        >>> x, h, c = tg.ones(1, 2), tg.zeros(1, 1), tg.ones(1, 1)
+        >>> tg.lstm_cell(x, (h, c), tg.zeros(4, 2), tg.zeros(4, 1))  # c is halved
+        (tensor([[0.2311]]), tensor([[0.5000]]))
     """
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
@@ -163,16 +200,40 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh:
     return h, c
 
 
-def _simple_cell(rnn_type: str, doc: str) -> Callable[..., Any]:
+def _simple_cell(rnn_type: str, doc: str, result: str) -> Callable[..., Any]:
+    rows = f"{GATES[rnn_type]} * width" if GATES[rnn_type] > 1 else "width"
+
     def function(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
         return _cell(rnn_type, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
-    return named(
-        function, f"{rnn_type}_cell", f"One step of {doc}: h from input (B, features) and hx of (B, width).\n\nRaises:\n"
-        "    RuntimeError: for sizes that do not fit.",
-    )  # fmt: skip
+    return named(function, f"{rnn_type}_cell", f"""{doc}
+
+    Args:
+        input: (B, features).
+        hx: (B, width), h before the step.
+        w_ih, w_hh: ({rows}, features) and ({rows}, width).
+        b_ih, b_hh: ({rows},), or both None.
+
+    Returns:
+        h after the step, (B, width).
+
+    Raises:
+        RuntimeError: for sizes that do not fit.
+
+    Example:
+        >>> x, h, n = tg.ones(1, 2), tg.tensor([[0.5]]), {GATES[rnn_type]}
+        >>> tg.{rnn_type}_cell(x, h, tg.ones(n, 2), tg.ones(n, 1))
+        tensor([[{result}]])
+    """)  # fmt: skip
 
 
-gru_cell = _simple_cell("gru", "a GRU, its gates in the order r, z, n")
-rnn_tanh_cell = _simple_cell("rnn_tanh", "tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)")
-rnn_relu_cell = _simple_cell("rnn_relu", "relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)")
+gru_cell = _simple_cell(
+    "gru",
+    """One step of a GRU: h = (1 - z) * n + z * hx, from r and z = sigmoid(maps of input and hx) and
+    n = tanh(input @ w_in.T + b_in + r * (hx @ w_hn.T + b_hn)); the rows of the weights are those of r, z, n.""",
+    "0.5368",
+)
+rnn_tanh_cell, rnn_relu_cell = (
+    _simple_cell(f"rnn_{f}", f"One step of a layer: h = {f}(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh).", result)
+    for f, result in (("tanh", "0.9866"), ("relu", "2.5000"))
+)
