@@ -68,6 +68,54 @@ if TYPE_CHECKING:
 else:
     from ..core.gradient import backward, grad
 
+    backward.__doc__ = """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of leaves.
+
+    Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
+
+    Args:
+        tensors: a tensor or a sequence of them; gradient edges stand for tensors, here and in the inputs.
+        grad_tensors: cotangents of the tensors' shapes; None for tensors of one element.
+        retain_graph: keep saved arrays for another pass (default: the value of create_graph).
+        create_graph: record the computation of the gradients, so that they can be differentiated again.
+        inputs: a tensor or a sequence of them, leaves or not, to accumulate into instead of all leaves.
+
+    Raises:
+        RuntimeError: for a tensor that was not recorded, a cotangent of another shape, or a graph whose saved arrays have
+            been released.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> tg.autograd.backward([x * x, 3 * x], [tg.ones(2), tg.ones(2)])
+        >>> x.grad
+        tensor([5., 7.])
+    """
+    grad.__doc__ = """Gradient of the outputs' sum, weighted by grad_outputs, by the inputs; `.grad` is left alone.
+
+    Args:
+        outputs: a tensor or a sequence of them; gradient edges stand for tensors, here and in the inputs.
+        inputs: a tensor, a sequence of them, or a dict of them; leaves or not.
+        grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
+        retain_graph: keep saved arrays for another pass (default: the value of create_graph).
+        create_graph: record the computation of the gradient, so that it can be differentiated again.
+        only_inputs: of no effect, False gives a warning: `.grad` of other leaves is left alone.
+        allow_unused: give None for an input that the outputs do not depend on, instead of an error.
+        is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
+        materialize_grads: zeros instead of None for unused inputs.
+
+    Returns:
+        A tuple of tensors in the order of the inputs, or a dict for a dict.
+
+    Raises:
+        RuntimeError: for an output that was not recorded, a cotangent of another shape, an unused input, or a graph whose
+            saved arrays have been released.
+
+    Example:
+        >>> x = tg.tensor(2.0, requires_grad=True)
+        >>> (g,) = tg.autograd.grad(x**4, x, create_graph=True)
+        >>> tg.autograd.grad(g, x)  # the second derivative
+        (tensor(48.),)
+    """
+
 __all__ = [
     "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
     "functional", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",

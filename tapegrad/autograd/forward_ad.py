@@ -148,7 +148,15 @@ def numbered(number: int | None) -> DualLevel | None:
 
 
 def enter_dual_level() -> int:
-    """Open a dual level and return its number; `dual_level` is the safer way."""
+    """Open a dual level and return its number; `dual_level` is the safer way.
+
+    Example:
+        >>> fw = tg.autograd.forward_ad
+        >>> level = fw.enter_dual_level()
+        >>> fw.unpack_dual(fw.make_dual(tg.tensor(3.0), tg.tensor(1.0)) ** 2).tangent
+        tensor(6.)
+        >>> fw.exit_dual_level(level=level)
+    """
     level = DualLevel()
     LEVEL.set(level)
     return level.number
@@ -157,8 +165,15 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the dual level that was entered last.
 
+    Args:
+        level: the number that enter_dual_level returned; default: the one entered last.
+
     Raises:
         RuntimeError: if `level` is another one, if none is open, or if a transform started inside it is still running.
+
+    Example:
+        >>> level = tg.autograd.forward_ad.enter_dual_level()
+        >>> tg.autograd.forward_ad.exit_dual_level(level=level)
     """
     last = innermost()
     if last is None:
@@ -225,6 +240,13 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         RuntimeError: outside a dual level, for a tangent of another shape, or if one of them already has a tangent of the
             level.
         ValueError: for integer dtypes.
+
+    Example:
+        >>> fw = tg.autograd.forward_ad
+        >>> with fw.dual_level():
+        ...     x = fw.make_dual(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 0.0]))
+        ...     print(fw.unpack_dual(x**3))
+        UnpackedDualTensor(primal=tensor([1., 8.]), tangent=tensor([3., 0.]))
     """
     if innermost() is None:
         raise RuntimeError(
@@ -280,6 +302,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     Raises:
         RuntimeError: if there is no open level of that number.
         TypeError: if the argument is not a tensor.
+
+    Example:
+        >>> fw = tg.autograd.forward_ad
+        >>> with fw.dual_level():
+        ...     x = fw.make_dual(tg.tensor(0.0), tg.tensor(2.0))
+        ...     value, tangent = fw.unpack_dual(x.sin())
+        >>> value, tangent
+        (tensor(0.), tensor(2.))
     """
     if not isinstance(tensor, Box):
         raise TypeError(f"unpack_dual(): argument 'dual' must be Tensor, not {type(tensor).__name__}")

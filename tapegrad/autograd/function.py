@@ -903,6 +903,19 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     It runs without recording. Its results count as functions of every argument of forward that requires grad, so no
     derivative is silently omitted.
+
+    Example:
+        >>> class Square(tg.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @tg.autograd.function.once_differentiable
+        ...     def backward(ctx, g):
+        ...         return 2 * ctx.saved_tensors[0] * g
+        >>> tg.func.grad(Square.apply)(tg.tensor(3.0))
+        tensor(6.)
     """
 
     @functools.wraps(fn)

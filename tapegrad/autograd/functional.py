@@ -157,6 +157,11 @@ def vjp(func: Callable[..., Y], inputs: X, v: Any = None, create_graph: bool = F
     Raises:
         RuntimeError: for a v of wrong structure or shape, or with strict for independent inputs.
         TypeError: for inputs, outputs or v that are not tensors.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 0.5])
+        >>> tg.autograd.functional.vjp(lambda x: x**3, x, v)
+        (tensor([1., 8.]), tensor([3., 6.]))
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vjp")
@@ -186,6 +191,11 @@ def jvp(func: Callable[..., Y], inputs: X, v: Any = None, create_graph: bool = F
     Raises:
         RuntimeError: for a v of wrong structure or shape, or with strict for independent inputs.
         TypeError: for inputs, outputs or v that are not tensors.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 0.0])
+        >>> tg.autograd.functional.jvp(lambda x: x**3, x, v)
+        (tensor([1., 8.]), tensor([3., 0.]))
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "jvp")
@@ -249,6 +259,11 @@ def vhp(
     Raises:
         RuntimeError: for a v of wrong structure or shape, an output of several elements, or independent inputs if strict.
         TypeError: for inputs, output or v that are not tensors.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+        >>> tg.autograd.functional.vhp(lambda x: (x**3).sum(), x, v)
+        (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vhp")
@@ -280,6 +295,11 @@ def hvp(
     Raises:
         RuntimeError: for a v of wrong structure or shape, an output of several elements, or independent inputs if strict.
         TypeError: for inputs, output or v that are not tensors.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+        >>> tg.autograd.functional.hvp(lambda x: (x**3).sum(), x, v)
+        (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "hvp")
@@ -328,6 +348,11 @@ def jacobian(
         AssertionError: for another strategy.
         RuntimeError: with strict, for an output independent of an input; for strict with vectorize or forward mode.
         TypeError: for inputs or outputs that are not tensors.
+
+    Example:
+        >>> tg.autograd.functional.jacobian(lambda x: x[0] * x, tg.tensor([2.0, 3.0]))
+        tensor([[4., 0.],
+                [3., 2.]])
     """
     if strategy not in STRATEGIES:
         raise AssertionError(
@@ -466,6 +491,11 @@ def hessian(
         AssertionError: for another strategy.
         RuntimeError: for an output of several elements; with strict, for a gradient independent of an input.
         TypeError: for inputs or an output that are not tensors.
+
+    Example:
+        >>> tg.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], tg.tensor([1.0, 2.0]))
+        tensor([[4., 2.],
+                [2., 0.]])
     """
     several, given = as_tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in STRATEGIES:

@@ -513,6 +513,11 @@ def gradcheck(
         ValueError: if no input requires grad.
         RuntimeError: for an input whose elements share memory.
         AssertionError: for mutually exclusive checks.
+
+    Example:
+        >>> x = tg.tensor([0.5, 1.5], dtype=tg.float64, requires_grad=True)
+        >>> tg.autograd.gradcheck(lambda x: x.sin() * x, (x,))
+        True
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -568,6 +573,11 @@ def gradgradcheck(
         GradcheckError: for the first wrong derivative, with both values, if `raise_exception`.
         ValueError: if no input requires grad.
         AssertionError: for mutually exclusive checks.
+
+    Example:
+        >>> x = tg.tensor([0.5, 1.5], dtype=tg.float64, requires_grad=True)
+        >>> tg.autograd.gradgradcheck(lambda x: x.sin() * x, (x,))
+        True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")

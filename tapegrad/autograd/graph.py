@@ -65,7 +65,20 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Context manager in which saved_tensors_hooks raises RuntimeError with this message; raises if hooks are active."""
+    """Context manager: inside, entering saved_tensors_hooks raises RuntimeError with this message.
+
+    Raises:
+        RuntimeError: if such hooks are active on entry.
+
+    Example:
+        >>> with tg.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        ...     try:
+        ...         with tg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        ...             pass
+        ...     except RuntimeError as e:
+        ...         print(e)
+        no hooks here
+    """
     if PACKING.get():
         raise RuntimeError(error_message)
     previous = DISABLED.get()
@@ -91,12 +104,32 @@ class MutationAllowed:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[MutationAllowed]:
-    """No effect: tensors saved for the backward pass can always be written in place, since a write copies them first."""
+    """Context manager without effect: tensors saved for backward passes may always be written; a write copies them first.
+
+    Example:
+        >>> x = tg.tensor([2.0], requires_grad=True)
+        >>> with tg.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.exp()
+        ...     z = y * y
+        ...     _ = y.zero_()
+        >>> tg.autograd.grad(z, x)
+        (tensor([109.1963]),)
+    """
     yield MutationAllowed()
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a write that was made behind the tensors' back: `_version` goes up. Gradients never depend on it."""
+    """Count a write that was made behind the tensors' back: `_version` goes up by one. Gradients never depend on it.
+
+    Args:
+        tensor: a tensor, or an iterable of tensors.
+
+    Example:
+        >>> x = tg.zeros(2)
+        >>> tg.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
     for t in [tensor] if isinstance(tensor, Box) else tensor:
         if not isinstance(t, Box):
             raise TypeError(f"increment_version expects each element of the iterable to be a tensor, got {type(t).__name__}")
@@ -110,6 +143,12 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
     Raises:
         RuntimeError: for a tensor that does not require grad.
+
+    Example:
+        >>> x = tg.tensor(3.0, requires_grad=True)
+        >>> edge = tg.autograd.graph.get_gradient_edge(x)
+        >>> tg.autograd.grad(x * x, edge)
+        (tensor(6.),)
     """
     slot = slot_of(tensor)
     node = node_of(slot) if slot <= 0 else grad_fn_of(tensor)
@@ -171,6 +210,13 @@ def register_multi_grad_hook(
 
     Returns:
         A handle whose `remove()` unregisters the hook.
+
+    Example:
+        >>> a, b = tg.tensor(2.0, requires_grad=True), tg.tensor(3.0, requires_grad=True)
+        >>> handle = tg.autograd.graph.register_multi_grad_hook((a, b), print)
+        >>> (a * b).backward()
+        [tensor(3.), tensor(2.)]
+        >>> handle.remove()
     """
     if mode not in ("all", "any"):
         raise errors.multi_mode(("all", "any"), mode)

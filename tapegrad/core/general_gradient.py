@@ -134,26 +134,7 @@ def grad(
     only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:  # fmt: skip
-    """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `.grad` is left alone.
-
-    Args:
-        outputs: a tensor or a sequence of them; gradient edges stand for tensors, here and in the inputs.
-        inputs: a tensor, a sequence of them, or a dict of them; leaves or not.
-        grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
-        retain_graph: keep saved arrays for another pass (default: the value of create_graph).
-        create_graph: record the computation of the gradient, so that it can be differentiated again.
-        only_inputs: of no effect, False gives a warning: `.grad` of other leaves is left alone.
-        allow_unused: give None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
-        materialize_grads: zeros instead of None for unused inputs.
-
-    Returns:
-        A tuple of tensors in the order of the inputs, or a dict for a dict.
-
-    Raises:
-        RuntimeError: for an output that was not recorded, a cotangent of another shape, an unused input, or a graph whose
-            saved arrays have been released.
-    """
+    """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `autograd` has its public text."""
     if isinstance(inputs, dict):
         values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
                       is_grads_batched, materialize_grads)  # fmt: skip

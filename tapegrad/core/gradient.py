@@ -22,10 +22,7 @@ traces = 0  # traces that run now, in all threads
 def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
-    """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of the leaves (or of `inputs`).
-
-    Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
-    """
+    """Add the gradient of the tensors' sum, weighted by grad_tensors, to the leaves; `autograd` has its public text."""
     plain = type(tensors) is Tensor and tensors._st is None and grad_tensors is None and inputs is None and not create_graph
     if not plain or not backward_plainly(tensors, bool(retain_graph)):
         general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)

@@ -58,6 +58,15 @@ def vmap(
     Raises:
         ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
             batch sizes that differ, or for an output that is not a tensor.
+
+    Example:
+        >>> x, y = tg.arange(6.0).reshape(3, 2), tg.ones(2)
+        >>> tg.func.vmap(tg.dot, in_dims=(0, None))(x, y)
+        tensor([1., 5., 9.])
+        >>> tg.func.vmap(tg.func.grad(lambda row: (row**3).sum()))(x)  # the gradient of each sample
+        tensor([[ 0.,  3.],
+                [12., 27.],
+                [48., 75.]])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

@@ -50,6 +50,12 @@ def scan(
 
     Raises:
         ValueError: for rows of different lengths, or a carry that changes.
+
+    Example:
+        >>> def f(total, x):
+        ...     return total + x, total * x
+        >>> tg.scan(f, tg.tensor(0.0), tg.tensor([1.0, 2.0, 3.0]))
+        (tensor(6.), tensor([0., 2., 9.]))
     """
     carry, spec = leaves_of(init)
     rows, rows_spec = leaves_of(xs)
@@ -100,6 +106,13 @@ def while_loop(
     Raises:
         ValueError: if the carry changes in structure, shape or dtype.
         RuntimeError: in a backward pass through a traced loop without max_steps.
+
+    Example:
+        >>> x = tg.tensor(3.0, requires_grad=True)
+        >>> y = tg.while_loop(lambda v: v < 100, lambda v: v * v, x)
+        >>> y.backward()
+        >>> y, x.grad  # x**8 and its derivative
+        (tensor(6561., grad_fn=<MulBackward0>), tensor(17496.))
     """
     carry, spec = leaves_of(carried_inputs)
 
@@ -144,6 +157,12 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], opera
     Raises:
         ValueError: for a predicate of several elements, or if both are traced and their results differ in structure,
             shape or dtype.
+
+    Example:
+        >>> x = tg.tensor(3.0, requires_grad=True)
+        >>> tg.cond(x > 0, lambda x: x * x, lambda x: -x, (x,)).backward()
+        >>> x.grad
+        tensor(6.)
     """
     if not isinstance(pred, Box):
         return (true_fn if pred else false_fn)(*operands)

@@ -63,6 +63,10 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
 
     Raises:
         RuntimeError: if f does not return vectors of shape (..., n), or its values depend on other points.
+
+    Example:
+        >>> tg.func.divergence(lambda p: p**2)(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))  # 2 * p.sum(-1)
+        tensor([ 6., 14.])
     """
 
     @functools.wraps(f, updated=())
@@ -96,6 +100,11 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     Raises:
         RuntimeError: for points of another dimension, vectors of another shape than the points, or if values of f depend on
             other points.
+
+    Example:
+        >>> rotation = lambda p: tg.stack([-p[..., 1], p[..., 0]], -1)
+        >>> tg.func.curl(rotation)(tg.zeros(3, 2))
+        tensor([2., 2., 2.])
     """
 
     @functools.wraps(f, updated=())

@@ -62,6 +62,11 @@ def jvp(
     Raises:
         RuntimeError: for tangents that do not match the primals, or with `strict` for an independent output.
         ValueError: for a primal that is not a number, array or tensor.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 0.0])
+        >>> tg.func.jvp(lambda x: x**3, (x,), (v,))
+        (tensor([1., 8.]), tensor([3., 0.]))
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(

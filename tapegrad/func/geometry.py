@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ..tensor import Tensor
 
+__all__ = ["gaussian_curvature", "gradient", "mean_curvature", "normals", "principal_curvatures"]
+
 Field = Callable[[Any], Any]
 P = TypeVar("P", "Tensor", "npt.NDArray[Any]")
 
@@ -39,25 +41,62 @@ def gradient(f: Field, points: P) -> P:
 
     Args:
         f: maps points of shape (..., d) to one number per point: (...) or (..., 1).
-        points: a tensor or an array of shape (..., d), d = 2 or 3; here and below, the result is an array for an array.
+        points: a tensor or an array of shape (..., d), d = 2 or 3.
 
     Returns:
-        The gradient, of the points' shape.
+        The gradient, of the points' shape: an array for an array.
 
     Raises:
-        ValueError: for points or values of f of another shape, here and below.
+        ValueError: for points or values of f of another shape.
+
+    Example:
+        >>> ball = lambda p: p.square().sum(-1) - 1
+        >>> tg.func.geometry.gradient(ball, tg.tensor([[3.0, 4.0]]))
+        tensor([[6., 8.]])
     """
     return like_points(grad(total(f))(points_tensor(points)), points)
 
 
 def normals(f: Field, points: P) -> P:
-    """Unit normals of the level sets through the points, in the direction in which f grows; of the points' shape."""
+    """Unit normals of the level sets through the points, g / norm(g) for the gradient g: the direction in which f grows.
+
+    Args:
+        f, points: as for gradient.
+
+    Returns:
+        The normals, of the points' shape; nan where the gradient is 0.
+
+    Raises:
+        ValueError: for points or values of f of another shape.
+
+    Example:
+        >>> ball = lambda p: p.square().sum(-1) - 1
+        >>> tg.func.geometry.normals(ball, tg.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
     g = grad(total(f))(points_tensor(points))
     return like_points(g / length(g).unsqueeze(-1), points)
 
 
 def mean_curvature(f: Field, points: P) -> P:
-    """Mean of the principal curvatures at each point, of shape (...); of a curve its curvature."""
+    """Mean of the principal curvatures at each point; of a curve its curvature. 1 / r for a circle or a sphere.
+
+    (norm(g)**2 * trace(H) - g @ H @ g) / ((d - 1) * norm(g)**3) for the gradient g and the Hessian H of f.
+
+    Args:
+        f, points: as for gradient.
+
+    Returns:
+        The curvatures, of shape (...); nan where the gradient is 0.
+
+    Raises:
+        ValueError: for points or values of f of another shape.
+
+    Example:
+        >>> ball = lambda p: p.square().sum(-1) - 1
+        >>> tg.func.geometry.mean_curvature(ball, tg.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 4.0]]))
+        tensor([0.5000, 0.2000])
+    """
     g, h = derivatives(f, points)
     size = length(g)
     trace = h.diagonal(0, -2, -1).sum(-1)
@@ -65,7 +104,24 @@ def mean_curvature(f: Field, points: P) -> P:
 
 
 def gaussian_curvature(f: Field, points: P) -> P:
-    """Product of the principal curvatures at each point, of shape (...); of a curve its curvature."""
+    """Product of the principal curvatures at each point; of a curve its curvature. 1 / r**2 for a sphere.
+
+    g @ adj(H) @ g / norm(g)**(d + 1) for the gradient g and the Hessian H of f.
+
+    Args:
+        f, points: as for gradient.
+
+    Returns:
+        The curvatures, of shape (...); nan where the gradient is 0.
+
+    Raises:
+        ValueError: for points or values of f of another shape.
+
+    Example:
+        >>> ball = lambda p: p.square().sum(-1) - 1
+        >>> tg.func.geometry.gaussian_curvature(ball, tg.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 4.0]]))
+        tensor([0.2500, 0.0400])
+    """
     g, h = derivatives(f, points)
     if g.shape[-1] == 2:
         across = turned(g)
@@ -79,6 +135,20 @@ def principal_curvatures(f: Field, points: P) -> P:
     """Largest and smallest curvature of the surface at each point, of shape (..., 2); of a curve its curvature, (..., 1).
 
     Where both are equal they are not differentiable; the derivative of the mean curvature is used there.
+
+    Args:
+        f, points: as for gradient.
+
+    Returns:
+        The curvatures, of shape (..., 2) or (..., 1); nan where the gradient is 0.
+
+    Raises:
+        ValueError: for points or values of f of another shape.
+
+    Example:
+        >>> cylinder = lambda p: p[..., :2].square().sum(-1) - 1
+        >>> tg.func.geometry.principal_curvatures(cylinder, tg.tensor([[2.0, 0.0, 7.0]]))
+        tensor([[0.5000, 0.0000]])
     """
     g, h = derivatives(f, points)
     size = length(g)

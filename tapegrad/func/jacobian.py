@@ -144,6 +144,12 @@ def jacrev(
     Raises:
         RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
         ValueError: for an argument that is not a number, array or tensor.
+
+    Example:
+        >>> a = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> tg.func.jacrev(lambda x: a @ x)(tg.ones(2))
+        tensor([[1., 2.],
+                [3., 4.]])
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -255,6 +261,12 @@ def jacfwd(
     Raises:
         RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
         ValueError: for an argument that is not a number, array or tensor.
+
+    Example:
+        >>> tg.func.jacfwd(lambda x: tg.stack([x.sum(), x.prod(), x[0]]))(tg.tensor([2.0, 3.0]))
+        tensor([[1., 1.],
+                [3., 2.],
+                [1., 0.]])
     """
 
     @functools.wraps(func, updated=())
@@ -275,6 +287,14 @@ def jacobian(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = 
         f: takes tensors; returns a tensor or nested tensors.
         argnums: position of the argument to differentiate by, or a tuple of them.
         argnum: alias of argnums.
+
+    Returns:
+        A function of f's arguments; see `jacrev`.
+
+    Example:
+        >>> tg.func.jacobian(lambda x: x[0] * x)(tg.tensor([2.0, 3.0]))
+        tensor([[4., 0.],
+                [3., 2.]])
     """
     chosen = argnums if argnum is None else argnum
 
@@ -305,6 +325,11 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = F
         *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks. Values that func computes
         under `no_grad` are constants for the gradient, but not for its derivative. Where the result is not finite, but is
         by a backward pass through the recorded gradient (as of equal eigenvalues), it is that; func is then called twice.
+
+    Example:
+        >>> tg.func.hessian(lambda x: x[0] ** 2 * x[1])(tg.tensor([1.0, 2.0]))
+        tensor([[4., 2.],
+                [2., 0.]])
     """
     gradient = jacrev(func, argnums, has_aux=has_aux)
 
@@ -330,6 +355,13 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int |
         f: takes tensors; returns a tensor of any shape.
         argnums: position of the argument to differentiate by, or a tuple of them.
         argnum: alias of argnums.
+
+    Returns:
+        A function of f's arguments: the gradient, of the argument's shape; a tuple for a tuple of argnums.
+
+    Example:
+        >>> tg.func.elementwise_grad(tg.sin)(tg.tensor([0.0, 1.0]))
+        tensor([1.0000, 0.5403])
     """
     chosen = argnums if argnum is None else argnum
 

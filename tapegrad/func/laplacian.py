@@ -39,6 +39,11 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
 
     Raises:
         RuntimeError: if values of f depend on other points, or x is not a floating-point tensor or array of at least 1-D.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 2.0, 3.0]])
+        >>> tg.func.laplacian(lambda x: (x**3).sum(-1))(x)  # 6 * x.sum(-1)
+        tensor([36.])
     """
 
     @functools.wraps(f, updated=())

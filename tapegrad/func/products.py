@@ -37,6 +37,11 @@ def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
 
     Raises:
         RuntimeError: if f does not return a real tensor of one element, or for tangents that do not match the primals.
+
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+        >>> tg.func.hvp(lambda x: (x**3).sum(), x, v)
+        (tensor(9.), tensor([ 6., 12.]))
     """
     xs, vs, single = as_tuples(primals, tangents)
     (_, value), (product, _) = jvp(lambda *args: gradients(f, args), xs, vs)
@@ -44,10 +49,12 @@ def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
 
 
 def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
-    """Like `hvp`, for the vector-Hessian product, by reverse mode over the gradient.
+    """The value of a scalar function and a vector-Hessian product, by reverse mode over the gradient; see `hvp`.
 
-    Since the Hessian is symmetric, the products are equal; this one needs less time and more memory, and treats values
-    computed under `no_grad` as constants.
+    Example:
+        >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+        >>> tg.func.vhp(lambda x: (x**3).sum(), x, v)
+        (tensor(9.), tensor([ 6., 12.]))
     """
     xs, vs, single = as_tuples(primals, tangents)
     _, vjp_fn, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
@@ -80,6 +87,11 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
 
     Raises:
         RuntimeError: if an output is not a floating-point tensor; from jvp_fn, for tangents that do not match the primals.
+
+    Example:
+        >>> y, derivative = tg.func.linearize(tg.sin, tg.tensor(0.0))
+        >>> derivative(tg.tensor(2.0))
+        tensor(2.)
     """
     leaves, spec = tree.flatten(primals)
     inputs = [as_primal(x) for x in leaves]

@@ -265,6 +265,14 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
     Raises:
         RuntimeError: if func does not return a real tensor of one element, or for argnums out of range.
         ValueError: for an argument that is not a number, array or tensor.
+
+    Example:
+        >>> tg.func.grad(tg.sin)(0.0)
+        1.0
+        >>> tg.func.grad(tg.func.grad(lambda x: x**4))(tg.tensor(2.0))
+        tensor(48.)
+        >>> tg.func.grad(lambda p: p["a"] * p["b"])({"a": 2.0, "b": 3.0})
+        {'a': 3.0, 'b': 2.0}
     """
 
     @functools.wraps(func, updated=())
@@ -288,7 +296,15 @@ def grad_and_value(func: Callable[P, Any], argnums: int | tuple[int, ...], has_a
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like `grad`, but the result is (gradient, value), or with has_aux (gradient, (value, aux))."""
+    """Like `grad`, but the result is (gradient, value), or with has_aux (gradient, (value, aux)).
+
+    Args:
+        func, argnums, has_aux: as for `grad`.
+
+    Example:
+        >>> tg.func.grad_and_value(lambda x: x**3)(2.0)
+        (12.0, 8.0)
+    """
 
     @functools.wraps(func, updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
@@ -311,7 +327,16 @@ def value_and_grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_a
 def value_and_grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like `grad`, but the result is (value, gradient), or with has_aux ((value, aux), gradient)."""
+    """Like `grad`, but the result is (value, gradient), or with has_aux ((value, aux), gradient).
+
+    Args:
+        func, argnums, has_aux: as for `grad`.
+
+    Example:
+        >>> w = np.array([1.0, 2.0])
+        >>> tg.func.value_and_grad(lambda w: (w**2).sum())(w)
+        (np.float64(5.0), array([2., 4.]))
+    """
 
     @functools.wraps(func, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -344,6 +369,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     Raises:
         RuntimeError: if an output is not a floating-point tensor, or cotangents do not match the outputs.
         ValueError: for a primal that is not a number, array or tensor.
+
+    Example:
+        >>> y, vjp_fn = tg.func.vjp(lambda a, b: a * b, tg.tensor([1.0, 2.0]), tg.tensor(3.0))
+        >>> vjp_fn(tg.ones(2))
+        (tensor([3., 3.]), tensor(3.))
     """
     parts = [tree.flatten(p) for p in primals]
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])

@@ -37,6 +37,13 @@ def functional_call(
         TypeError: for a value that is not a tensor, or a name that does not refer to a tensor.
         ValueError: for a name in several dicts, or different tensors for the names of a tied parameter.
         RuntimeError: with `strict`, for missing or unexpected names.
+
+    Example:
+        >>> net = tg.nn.Linear(1, 1)
+        >>> w = {"weight": tg.tensor([[2.0]]), "bias": tg.tensor([1.0])}
+        >>> loss = lambda w, x: tg.func.functional_call(net, w, x).sum()
+        >>> tg.func.grad(loss)(w, tg.tensor([[5.0]]))
+        {'weight': tensor([[5.]]), 'bias': tensor([1.])}
     """
     given = merged(parameter_and_buffer_dicts)
     named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
@@ -52,6 +59,11 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Make all batch norms of a module use batch statistics only, without running statistics; returns the module.
 
     The module can then be used in `vmap`, where buffers cannot be written.
+
+    Example:
+        >>> net = tg.func.replace_all_batch_norm_modules_(tg.nn.Sequential(tg.nn.Linear(2, 2), tg.nn.BatchNorm1d(2)))
+        >>> net[1].running_mean is None
+        True
     """
     for module in root.modules():
         if "_BatchNorm" in [c.__name__ for c in type(module).__mro__]:  # nn lies above this module
@@ -154,6 +166,13 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
     Raises:
         RuntimeError: for an empty list, or models that differ in class, mode or requires_grad of parameters.
+
+    Example:
+        >>> nets = [tg.nn.Linear(2, 1) for _ in range(3)]
+        >>> params, buffers = tg.func.stack_module_state(nets)
+        >>> call = lambda w, x: tg.func.functional_call(nets[0], w, x)
+        >>> tg.func.vmap(call, (0, None))(params, tg.ones(5, 2)).shape
+        torch.Size([3, 5, 1])
     """
     models = list(models)
     if not models:

@@ -42,6 +42,10 @@ def jet(
     Raises:
         ValueError: for primals or series that are no sequences, or series of different lengths or other than the primals.
         RuntimeError: for an integer primal, or if fun does not return tensors.
+
+    Example:
+        >>> tg.func.jet(tg.sin, (0.0,), ((1.0, 0.0, 0.0),))  # sin and its derivatives at 0
+        (0.0, [1.0, 0.0, -1.0])
     """
     try:
         orders, counts = {len(terms) for terms in series}, (len(primals), len(series))
@@ -118,9 +122,16 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
         n: order of the derivative, 0 or more.
         argnums: position of the argument to differentiate by.
 
+    Returns:
+        A function of f's arguments: the derivative, of the structure of f's output.
+
     Raises:
         ValueError: if n is not a nonnegative integer.
         RuntimeError: for an integer argument, or argnums out of range.
+
+    Example:
+        >>> tg.func.nth_derivative(lambda x: x**5, 3)(tg.tensor([1.0, 2.0]))  # 60 * x**2
+        tensor([ 60., 240.])
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise ValueError(f"nth_derivative: n must be a non-negative integer, got {n!r}")
