@@ -229,8 +229,10 @@ def _simple_cell(rnn_type: str, doc: str, result: str) -> Callable[..., Any]:
 
 gru_cell = _simple_cell(
     "gru",
-    """One step of a GRU: h = (1 - z) * n + z * hx, from r and z = sigmoid(maps of input and hx) and
-    n = tanh(input @ w_in.T + b_in + r * (hx @ w_hn.T + b_hn)); the rows of the weights are those of r, z, n.""",
+    """One step of a GRU: h = (1 - z) * n + z * hx.
+
+    r, z = sigmoid(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh) and n = tanh(input @ w_ih.T + b_ih + r * (hx @ w_hh.T +
+    b_hh)), each with its rows of the weights, in the order r, z, n.""",
     "0.5368",
 )
 rnn_tanh_cell, rnn_relu_cell = (

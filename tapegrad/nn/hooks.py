@@ -102,52 +102,149 @@ def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, pre
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, args) before every module's forward; a result other than None replaces the arguments."""
+    """Call hook(module, args) before every module's forward; a result other than None replaces the arguments.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> handle = tg.nn.module.register_module_forward_pre_hook(lambda module, args: (2 * args[0],))
+        >>> tg.nn.Identity()(tg.ones(2))
+        tensor([2., 2.])
+        >>> handle.remove()
+    """
     return enter(EVERYWHERE, "_forward_pre_hooks", hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call hook(module, args, output) after every module's forward; see Module.register_forward_hook."""
+    """Call hook(module, args, output) after every module's forward; a result other than None replaces the output.
+
+    Args:
+        hook: with with_kwargs it is called as hook(module, args, kwargs, output).
+        with_kwargs: whether the hook takes the keyword arguments of the call.
+        always_call: also call it where forward raises.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> hook = lambda module, args, output: print(type(module).__name__, tuple(output.shape))
+        >>> handle = tg.nn.module.register_module_forward_hook(hook)
+        >>> y = tg.nn.Sequential(tg.nn.Linear(2, 3), tg.nn.ReLU())(tg.ones(1, 2))
+        Linear (1, 3)
+        ReLU (1, 3)
+        Sequential (1, 3)
+        >>> handle.remove()
+    """
     return enter(EVERYWHERE, "_forward_hooks", hook, with_kwargs=with_kwargs, always_called=always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, grad_output) before the backward of every module; see Module.register_full_backward_pre_hook."""
+    """Call hook(module, grad_output) before the backward of every module; see Module.register_full_backward_pre_hook.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> hook = lambda module, grad_output: print(type(module).__name__, grad_output)
+        >>> handle = tg.nn.module.register_module_full_backward_pre_hook(hook)
+        >>> tg.nn.Tanh()(tg.zeros(1, requires_grad=True)).sum().backward()
+        Tanh (tensor([1.]),)
+        >>> handle.remove()
+    """
     return enter(EVERYWHERE, "_backward_pre_hooks", hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_input, grad_output) after the backward of every module; see Module.register_full_backward_hook.
 
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
     Raises:
         RuntimeError: if register_module_backward_hook was called before.
+
+    Example:
+        >>> hook = lambda module, grad_input, grad_output: print(type(module).__name__, grad_input, grad_output)
+        >>> handle = tg.nn.module.register_module_full_backward_hook(hook)
+        >>> tg.nn.Tanh()(tg.zeros(1, requires_grad=True)).sum().backward()
+        Tanh (tensor([1.]),) (tensor([1.]),)
+        >>> handle.remove()
     """
     return enter_backward(EVERYWHERE, hook, True, "as a global Module hook")
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, grad_input, grad_output) on the last operation of every module; see Module.register_backward_hook.
+    """Deprecated: call hook(module, grad_input, grad_output) on the last operation of every module.
+
+    register_module_full_backward_hook calls hooks with the gradients of all inputs; a process has hooks of one kind.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
 
     Raises:
         RuntimeError: if register_module_full_backward_hook was called before.
+
+    Example:
+        >>> handle = tg.nn.module.register_module_full_backward_hook(print)
+        >>> handle.remove()
+        >>> try:
+        ...     tg.nn.module.register_module_backward_hook(print)
+        ... except RuntimeError as e:
+        ...     print(str(e).split(" as ")[0])
+        Cannot use both regular backward hooks and full backward hooks
     """
     return enter_backward(EVERYWHERE, hook, False, "as a global Module hook")
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, name, parameter) when a parameter is registered; a result other than None replaces it."""
+    """Call hook(module, name, parameter) when a parameter is registered; a result other than None replaces it.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> hook = lambda module, name, parameter: print(name, tuple(parameter.shape))
+        >>> handle = tg.nn.module.register_module_parameter_registration_hook(hook)
+        >>> layer = tg.nn.Linear(2, 3)
+        weight (3, 2)
+        bias (3,)
+        >>> handle.remove()
+    """
     return hook_into(REGISTRATIONS["parameter"], hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, name, buffer) when a buffer is registered; a result other than None replaces it."""
+    """Call hook(module, name, buffer) when a buffer is registered; a result other than None replaces it.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> hook = lambda module, name, buffer: print(name)
+        >>> handle = tg.nn.module.register_module_buffer_registration_hook(hook)
+        >>> tg.nn.Module().register_buffer("mask", tg.ones(2))
+        mask
+        >>> handle.remove()
+    """
     return hook_into(REGISTRATIONS["buffer"], hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call hook(module, name, submodule) when a submodule is registered; a result other than None replaces it."""
+    """Call hook(module, name, submodule) when a submodule is registered; a result other than None replaces it.
+
+    Returns:
+        A handle; `handle.remove()` takes the hook away.
+
+    Example:
+        >>> hook = lambda module, name, submodule: print(name, submodule)
+        >>> handle = tg.nn.module.register_module_module_registration_hook(hook)
+        >>> net = tg.nn.Sequential(tg.nn.ReLU())
+        0 ReLU()
+        >>> handle.remove()
+    """
     return hook_into(REGISTRATIONS["module"], hook)
 
 

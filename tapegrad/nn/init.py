@@ -32,8 +32,16 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
         nonlinearity: a name in nn.functional, such as "relu".
         param: the negative slope of "leaky_relu" (default 0.01).
 
+    Returns:
+        1 for linear layers and "sigmoid", 5 / 3 for "tanh", sqrt(2) for "relu", sqrt(2 / (1 + param**2)) for "leaky_relu",
+        3 / 4 for "selu".
+
     Raises:
         ValueError: for an unknown nonlinearity, or a slope that is not a number.
+
+    Example:
+        >>> tg.nn.init.calculate_gain("leaky_relu", 1.0)
+        1.0
     """
     if nonlinearity in LINEAR:
         return 1.0
@@ -64,40 +72,113 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with uniform numbers on [a, b); returns the tensor."""
+    """Fill with uniform numbers on [a, b), in place and without gradient; returns the tensor.
+
+    Args:
+        tensor: a floating-point tensor of any shape.
+        a, b: ends of the interval.
+        generator: random generator; None: the default one, here and in the other initialisers.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.init.uniform_(tg.empty(3), -1.0, 1.0)
+        tensor([-0.0075,  0.5364, -0.8230])
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with normal numbers of a mean and standard deviation; returns the tensor."""
+    """Fill with normal numbers of a mean and standard deviation, in place and without gradient; returns the tensor.
+
+    Args:
+        tensor: a floating-point tensor of any shape.
+        mean, std: of the distribution.
+        generator: random generator; None: the default one.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.nn.init.normal_(tg.empty(3), std=0.1)
+        tensor([ 0.1541, -0.0293, -0.2179])
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with val; returns the tensor."""
+    """Fill with val, in place and without gradient; returns the tensor.
+
+    Args:
+        tensor: a tensor of any shape and dtype.
+        val: a number.
+
+    Example:
+        >>> tg.nn.init.constant_(tg.empty(3), 0.5)
+        tensor([0.5000, 0.5000, 0.5000])
+    """
     return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with 1; returns the tensor."""
+    """Fill with 1, in place and without gradient; returns the tensor, of any shape and dtype.
+
+    Example:
+        >>> tg.nn.init.ones_(tg.empty(3))
+        tensor([1., 1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with 0; returns the tensor."""
+    """Fill with 0, in place and without gradient; returns the tensor, of any shape and dtype.
+
+    Example:
+        >>> layer = tg.nn.Linear(2, 3)
+        >>> tg.nn.init.zeros_(layer.bias)
+        Parameter containing:
+        tensor([0., 0., 0.], requires_grad=True)
+    """
     return constant_(tensor, 0.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with uniform numbers on [-a, a), a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio); returns the tensor."""
+    """Fill with uniform numbers on [-b, b), b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio 2010).
+
+    Returns the tensor.
+
+    Args:
+        tensor: a weight of shape (out, in, ...).
+        gain: see calculate_gain.
+        generator: random generator; None: the default one.
+
+    Raises:
+        ValueError: for a tensor of fewer than two dimensions.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> round(tg.nn.init.xavier_uniform_(tg.empty(500, 300)).std().item(), 3)  # sqrt(2 / 800)
+        0.05
+    """
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(sum(fans(tensor)))))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with normal numbers, std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
+    """Fill with normal numbers, std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot, Bengio 2010); returns the tensor.
+
+    Args:
+        tensor: a weight of shape (out, in, ...).
+        gain: see calculate_gain.
+        generator: random generator; None: the default one.
+
+    Raises:
+        ValueError: for a tensor of fewer than two dimensions.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> round(tg.nn.init.xavier_normal_(tg.empty(500, 300)).std().item(), 3)  # sqrt(2 / 800)
+        0.05
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(sum(fans(tensor)))), generator)
 
 
@@ -112,7 +193,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Fill with uniform numbers on [-b, b), b = gain * sqrt(3 / fan) (He et al.); returns the tensor.
+    """Fill with uniform numbers on [-b, b), b = gain * sqrt(3 / fan) (He et al. 2015); returns the tensor.
 
     Args:
         tensor: a weight of shape (out, in, ...).
@@ -123,6 +204,12 @@ def kaiming_uniform_(
 
     Raises:
         ValueError: for a tensor of fewer than two dimensions or an unknown mode or nonlinearity.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> w = tg.nn.init.kaiming_uniform_(tg.empty(500, 200), nonlinearity="relu")
+        >>> round(w.std().item(), 3)  # sqrt(2 / 200)
+        0.1
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -134,7 +221,24 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Fill with normal numbers, std = gain / sqrt(fan) (He et al.); arguments as kaiming_uniform_; returns the tensor."""
+    """Fill with normal numbers of mean 0 and standard deviation gain / sqrt(fan) (He et al. 2015); returns the tensor.
+
+    Args:
+        tensor: a weight of shape (out, in, ...).
+        a: the negative slope of the leaky ReLU that follows.
+        mode: "fan_in" keeps the variance of the forward pass, "fan_out" the variance of the backward pass.
+        nonlinearity: the function that follows; see calculate_gain.
+        generator: random generator; None: the default one.
+
+    Raises:
+        ValueError: for a tensor of fewer than two dimensions or an unknown mode or nonlinearity.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> w = tg.nn.init.kaiming_normal_(tg.empty(500, 200), nonlinearity="relu")
+        >>> round(w.std().item(), 3)  # sqrt(2 / 200)
+        0.1
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
@@ -147,6 +251,18 @@ def trunc_normal_(
 
     If the interval has probability above 0.3, numbers outside are drawn again; otherwise uniform numbers are accepted with
     probability density / (maximum of the density on the interval) (rejection sampling).
+
+    Args:
+        tensor: a floating-point tensor of any shape.
+        mean, std: of the normal distribution.
+        a, b: ends of the interval.
+        generator: random generator; None: the default one.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> w = tg.nn.init.trunc_normal_(tg.empty(1000), a=-1.0, b=0.5)
+        >>> bool(w.min() >= -1.0), bool(w.max() <= 0.5)
+        (True, True)
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.")
@@ -174,7 +290,19 @@ def trunc_normal_(
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity: 1 on the diagonal, 0 elsewhere; returns the tensor."""
+    """Fill a matrix with the identity, in place: 1 on the diagonal, 0 elsewhere; returns the tensor.
+
+    Args:
+        tensor: a tensor of 2 dimensions.
+
+    Raises:
+        ValueError: for another number of dimensions.
+
+    Example:
+        >>> tg.nn.init.eye_(tg.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     check_matrix(tensor)
     return tensor.copy_(create.eye(*tensor.shape))
 
@@ -188,8 +316,19 @@ def check_matrix(tensor: Any) -> None:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a convolution's weight so that each group passes as many input channels through as possible; returns the tensor.
 
+    Args:
+        tensor: a weight of shape (out, in, ...).
+        groups: number of groups of output channels.
+
     Raises:
         ValueError: unless the tensor has 3 to 5 dimensions and its first size is divisible by groups.
+
+    Example:
+        >>> w = tg.nn.init.dirac_(tg.empty(2, 2, 3))
+        >>> x = tg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> tg.nn.functional.conv1d(x, w, padding=1)
+        tensor([[1., 2., 3.],
+                [4., 5., 6.]])
     """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -211,8 +350,19 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     Haar distributed: Q of the QR decomposition of a normal matrix, with signs such that R has a positive diagonal
     (Mezzadri 2007).
 
+    Args:
+        tensor: a tensor of two or more dimensions.
+        gain: factor of the orthonormal matrix.
+        generator: random generator; None: the default one.
+
     Raises:
         ValueError: for a tensor of fewer than two dimensions.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> w = tg.nn.init.orthogonal_(tg.empty(2, 3))
+        >>> tg.allclose(w @ w.T, tg.eye(2), atol=1e-6)
+        True
     """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -228,7 +378,22 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix with normal numbers, a fraction `sparsity` of each column with 0 (Martens 2010); returns the tensor."""
+    """Fill a matrix with normal numbers, a fraction `sparsity` of each column with 0 (Martens 2010); returns the tensor.
+
+    Args:
+        tensor: a tensor of 2 dimensions.
+        sparsity: fraction of each column, in [0, 1]; the number of zeros is rounded up.
+        std: standard deviation of the other numbers.
+        generator: random generator of the normal numbers; None: the default one.
+
+    Raises:
+        ValueError: for another number of dimensions.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> (tg.nn.init.sparse_(tg.empty(4, 3), 0.5) == 0).sum(0)
+        tensor([2, 2, 2])
+    """
     check_matrix(tensor)
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
@@ -237,7 +402,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
+def _deprecated(function: Callable[..., Any], example: str = "tg.empty(2, 2)") -> Callable[..., Any]:
     """A deprecated alias of an initialiser, without the underscore."""
     new = function.__name__
     old = new[:-1]
@@ -248,14 +413,21 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     initialise.__name__ = old
-    initialise.__doc__ = f"The older name of {new}."
+    initialise.__doc__ = f"""The older name of {new}, with its arguments; gives a FutureWarning.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     w = tg.nn.init.{old}({example})
+    """
     return initialise
 
 
-uniform, normal, constant = _deprecated(uniform_), _deprecated(normal_), _deprecated(constant_)
+uniform, normal, constant = _deprecated(uniform_), _deprecated(normal_), _deprecated(constant_, "tg.empty(2), 0.5")
 xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)
 kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kaiming_normal_)
-eye, dirac, orthogonal, sparse = _deprecated(eye_), _deprecated(dirac_), _deprecated(orthogonal_), _deprecated(sparse_)
+eye, dirac, orthogonal = _deprecated(eye_), _deprecated(dirac_, "tg.empty(2, 2, 1)"), _deprecated(orthogonal_)
+sparse = _deprecated(sparse_, "tg.empty(2, 2), 0.5")
 
 _calculate_fan_in_and_fan_out = fans
 

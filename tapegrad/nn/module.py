@@ -54,7 +54,12 @@ EVERYWHERE = hooks.EVERYWHERE
 
 
 def typename(obj: Any, /) -> str:
-    """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes."""
+    """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes.
+
+    Example:
+        >>> tg.typename(tg.zeros(2)), tg.typename(3), tg.typename(np.zeros(2))
+        ('torch.FloatTensor', 'int', 'numpy.ndarray')
+    """
     if isinstance(obj, Tensor):
         return str(obj.type())
     cls = obj if isinstance(obj, type) else type(obj)

@@ -156,7 +156,13 @@ def way_back(t: Any) -> Callable[[], None]:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter or buffer has no shape yet."""
+    """Whether a parameter or buffer has no shape yet, as those of lazy layers before their first call.
+
+    Example:
+        >>> layer = tg.nn.LazyLinear(2)
+        >>> tg.nn.parameter.is_lazy(layer.weight)
+        True
+    """
     return isinstance(param, Uninitialized)
 
 

@@ -13,10 +13,19 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Create a module with uninitialised parameters and buffers, without drawing random numbers.
 
     Args:
-        module_cls: the class; args and kwargs are its arguments.
+        module_cls: the class of the module.
+        args, kwargs: arguments of the class; `device` may be among them.
+
+    Returns:
+        The module.
 
     Raises:
         RuntimeError: if the class is not a Module or has no argument `device`.
+
+    Example:
+        >>> layer = tg.nn.utils.skip_init(tg.nn.Linear, 2, 3)
+        >>> layer.weight.shape
+        torch.Size([3, 2])
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

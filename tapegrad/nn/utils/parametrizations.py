@@ -122,13 +122,23 @@ def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = Non
     """Parametrise a matrix (or batch of matrices) to have orthonormal columns, or rows if it is wide.
 
     Args:
+        module: the module, which is changed.
+        name: its parameter.
         orthogonal_map: "matrix_exp", "cayley" or "householder"; None: "matrix_exp" for square or complex matrices, else
             "householder".
         use_trivialization: apply the map relative to the present value, which becomes the initial value; needed to
             assign to the parameter.
 
+    Returns:
+        The module.
+
     Raises:
         ValueError: for a tensor of fewer than 2 dimensions, an unknown map, or a complex matrix with "householder".
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(3, 3))
+        >>> tg.allclose(layer.weight.T @ layer.weight, tg.eye(3), atol=1e-5)
+        True
     """
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
@@ -165,10 +175,20 @@ def _take_old_keys(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Parametrise a weight as g * v / |v| (Salimans and Kingma 2016): norms g are original0, the direction v original1.
+    """Parametrise a weight as g * v / norm(v) (Salimans and Kingma 2016): norms g are original0, the direction v original1.
 
     Args:
+        module: the module, which is changed.
+        name: its parameter.
         dim: the dimension with one norm for each index; None: one norm for the whole tensor.
+
+    Returns:
+        The module.
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
+        >>> [(name, tuple(p.shape)) for name, p in layer.parametrizations.weight.named_parameters()]
+        [('original0', (2, 1)), ('original1', (2, 3))]
     """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
     module._register_load_state_dict_pre_hook(functools.partial(_take_old_keys, name))
@@ -218,13 +238,24 @@ def spectral_norm(
     """Parametrise a weight as itself over its largest singular value (Miyato et al. 2018), found by power iteration.
 
     Args:
+        module: the module, which is changed.
+        name: its parameter.
         n_power_iterations: iterations each time the weight is computed in training mode.
         eps: lower bound of norms in the iteration.
         dim: the output dimension; None: 1 for transposed convolutions, else 0.
 
+    Returns:
+        The module.
+
     Raises:
         ValueError: if n_power_iterations is not positive.
         IndexError: if dim is out of range.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> layer = tg.nn.utils.parametrizations.spectral_norm(tg.nn.Linear(3, 2), n_power_iterations=50)
+        >>> round(tg.linalg.matrix_norm(layer.weight, 2).item(), 4)
+        1.0
     """
     weight = _tensor_of(module, name)
     made = _SpectralNorm(weight, n_power_iterations, rows_of(module) if dim is None else dim, eps)

@@ -32,6 +32,12 @@ def cached() -> Iterator[None]:
     """Context manager: compute each parametrised tensor once, as long as its originals are the same tensor objects.
 
     In-place changes of an original inside the block are not seen.
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.orthogonal(tg.nn.Linear(3, 3))
+        >>> with tg.nn.utils.parametrize.cached():
+        ...     print(layer.weight is layer.weight)
+        True
     """
     before = CACHE.get()
     CACHE.set({} if before is None else before)
@@ -253,12 +259,23 @@ def register_parametrization(module: M, tensor_name: str, parametrization: Modul
     `original1`, ... if parametrization.right_inverse returns several tensors. Assigning to the tensor calls right_inverse.
 
     Args:
+        module: the module, which is changed.
+        tensor_name: its parameter or buffer.
         parametrization: a module of one argument (of several, if its right_inverse returns several); may have a method
             right_inverse(value).
         unsafe: allow another shape and dtype, and do not check the parametrisation.
 
+    Returns:
+        The module.
+
     Raises:
         ValueError: if there is no such tensor, or for another shape or dtype; the module is then unchanged.
+
+    Example:
+        >>> layer = tg.nn.Linear(2, 2)
+        >>> layer = tg.nn.utils.parametrize.register_parametrization(layer, "weight", tg.nn.Softplus())
+        >>> bool((layer.weight > 0).all()), [name for name, _ in layer.named_parameters()]
+        (True, ['bias', 'parametrizations.weight.original'])
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -306,7 +323,14 @@ def check_added(module: Any, tensor_name: str, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module, or its tensor of the given name, is parametrised."""
+    """Whether a module, or its tensor of the given name, is parametrised.
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
+        >>> is_parametrized = tg.nn.utils.parametrize.is_parametrized
+        >>> is_parametrized(layer), is_parametrized(layer, "bias")
+        (True, False)
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -317,10 +341,21 @@ def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: boo
     """Remove all parametrisations of a tensor, which becomes a plain parameter or buffer.
 
     Args:
+        module: the module, which is changed.
+        tensor_name: its parametrised tensor.
         leave_parametrized: keep the parametrised value; otherwise restore the original's.
+
+    Returns:
+        The module.
 
     Raises:
         ValueError: if it is not parametrised, or has several originals and leave_parametrized=False.
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
+        >>> layer = tg.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -349,7 +384,13 @@ def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: boo
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that a module had before it was parametrised."""
+    """The class that a module had before it was parametrised.
+
+    Example:
+        >>> layer = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
+        >>> type(layer).__name__, tg.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        ('ParametrizedLinear', 'Linear')
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
@@ -357,7 +398,17 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: M, tens
     """Register the parametrisations of one module, with the same original tensors, on another.
 
     Args:
+        from_module, to_module: modules; the second is changed.
         tensor_name: the tensor whose parametrisations are transferred; None: all.
+
+    Returns:
+        to_module.
+
+    Example:
+        >>> a = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
+        >>> b = tg.nn.utils.parametrize.transfer_parametrizations_and_params(a, tg.nn.Linear(3, 2))
+        >>> tg.equal(a.weight, b.weight)
+        True
     """
     given: Any = from_module.parametrizations if is_parametrized(from_module) else {}
     for name in list(given) if tensor_name is None or not given else [tensor_name]:

@@ -361,31 +361,85 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: M, name: str) -> M:
-    """Give a parameter a mask of ones; returns the module, with name_orig and name_mask added."""
+    """Give a parameter a mask of ones; returns the module, with name_orig and name_mask added.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = prune.identity(tg.nn.Linear(2, 1), "weight")
+        >>> layer.weight_mask
+        tensor([[1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: M, name: str, amount: Any) -> M:
-    """Prune a number (int) or fraction (float) of a parameter's elements at random; returns the module."""
+    """Prune a number (int) or fraction (float) of a parameter's elements at random; returns the module.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> _ = tg.manual_seed(0)
+        >>> layer = prune.random_unstructured(tg.nn.Linear(2, 3), "weight", 0.5)
+        >>> layer.weight_mask.sum()
+        tensor(3.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: M, name: str, amount: Any, importance_scores: Any = None) -> M:
-    """Prune the elements of smallest magnitude, of the parameter or of other scores; returns the module."""
+    """Prune the elements of smallest magnitude, of the parameter or of other scores; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+        amount: number (int) or fraction (float) of the elements.
+        importance_scores: of the parameter's shape, in place of its values.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = tg.nn.Linear(3, 1)
+        >>> tg.nn.utils.vector_to_parameters(tg.tensor([0.5, -0.1, 2.0, 0.0]), layer.parameters())
+        >>> prune.l1_unstructured(layer, "weight", 1).weight_mask
+        tensor([[1., 0., 1.]])
+    """
     L1Unstructured.apply(module, name, amount, importance_scores)
     return module
 
 
 def random_structured(module: M, name: str, amount: Any, dim: int) -> M:
-    """Prune a number (int) or fraction (float) of a parameter's channels along dim at random; returns the module."""
+    """Prune a number (int) or fraction (float) of a parameter's channels along dim at random; returns the module.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> _ = tg.manual_seed(0)
+        >>> layer = prune.random_structured(tg.nn.Linear(2, 3), "weight", 1, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(4.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module: M, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> M:
-    """Prune the channels along dim of smallest n-norm, of the parameter or of other scores; returns the module."""
+    """Prune the channels along dim of smallest n-norm, of the parameter or of other scores; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+        amount: number (int) or fraction (float) of the channels.
+        n: order of the norm.
+        dim: dimension of the channels.
+        importance_scores: of the parameter's shape, in place of its values.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = tg.nn.Linear(2, 2)
+        >>> _ = layer.weight.data.copy_(tg.tensor([[1.0, 0.0], [3.0, 4.0]]))
+        >>> prune.ln_structured(layer, "weight", 1, n=2, dim=0).weight_mask
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores)
     return module
 
@@ -402,6 +456,13 @@ def global_unstructured(
 
     Raises:
         TypeError: for arguments of other types.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> a, b = tg.nn.Linear(4, 2), tg.nn.Linear(2, 2)
+        >>> prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=5)
+        >>> (a.weight == 0).sum() + (b.weight == 0).sum()
+        tensor(5)
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -427,7 +488,20 @@ def global_unstructured(
 
 
 def custom_from_mask(module: M, name: str, mask: Any) -> M:
-    """Prune a parameter where a mask of its shape is 0; returns the module."""
+    """Prune a parameter where a mask of its shape is 0; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+        mask: of the parameter's shape.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = prune.custom_from_mask(tg.nn.Linear(2, 2), "weight", tg.eye(2))
+        >>> layer.weight != 0
+        tensor([[ True, False],
+                [False,  True]])
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -437,6 +511,13 @@ def remove(module: M, name: str) -> M:
 
     Raises:
         ValueError: if the parameter is not pruned.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = prune.l1_unstructured(tg.nn.Linear(2, 3), "weight", 4)
+        >>> layer = prune.remove(layer, "weight")
+        >>> (layer.weight == 0).sum(), [name for name, _ in layer.named_parameters()]
+        (tensor(4), ['bias', 'weight'])
     """
     key = hook_of(module, BasePruningMethod, name, "_tensor_name")
     if key is None:
@@ -446,5 +527,12 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module or of a descendant is pruned."""
+    """Whether a parameter of the module or of a descendant is pruned.
+
+    Example:
+        >>> from tapegrad.nn.utils import prune
+        >>> layer = prune.identity(tg.nn.Linear(2, 1), "weight")
+        >>> prune.is_pruned(layer), prune.is_pruned(tg.nn.Linear(2, 1))
+        (True, False)
+    """
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._forward_pre_hooks.values())

@@ -119,7 +119,12 @@ class PackedSequence(PackedSequence_):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The inverse of a permutation (int64, (N,)); None for None."""
+    """The inverse of a permutation (int64, (N,)); None for None.
+
+    Example:
+        >>> tg.nn.utils.rnn.invert_permutation(tg.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     return None if permutation is None else sort.argsort(permutation)
 
 
@@ -148,8 +153,18 @@ def pack_padded_sequence(
         lengths: length of each sequence, from 1 to T: a list or a 1-D tensor.
         enforce_sorted: require decreasing lengths; if False, the sequences are sorted here.
 
+    Returns:
+        A PackedSequence: `data` has the steps of all sequences, (sum(lengths), ...), `batch_sizes` how many sequences each
+        step has.
+
     Raises:
         RuntimeError: for lengths that do not match the input.
+
+    Example:
+        >>> padded = tg.tensor([[1, 4], [2, 5], [3, 0]])  # two sequences, of lengths 3 and 2
+        >>> packed = tg.nn.utils.rnn.pack_padded_sequence(padded, [3, 2])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
     if not isinstance(lengths, Tensor):
         lengths = create.as_tensor(lengths, dtype=dtypes.int64)
@@ -189,12 +204,19 @@ def pad_packed_sequence(
     """(padded batch, lengths int64) of packed sequences, in the order before packing.
 
     Args:
+        sequence: a PackedSequence.
         batch_first: return (B, T, ...) instead of (T, B, ...).
         padding_value: value of the padding.
         total_length: T; at least the length of the longest sequence, which is the default.
 
     Raises:
         ValueError: if total_length is too small.
+
+    Example:
+        >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])])
+        >>> tg.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 5, 0]]), tensor([3, 2]))
     """
     sizes = np.array(sequence.batch_sizes.tolist(), np.int64)
     steps = len(sizes)
@@ -225,11 +247,18 @@ def pad_sequence(
     """Pad sequences (L_i, ...) to the longest and stack them: (T, B, ...), or (B, T, ...) with batch_first.
 
     Args:
+        sequences: tensors (L_i, ...).
+        batch_first: return (B, T, ...) instead of (T, B, ...).
         padding_value: value of the padding.
         padding_side: "right" or "left".
 
     Raises:
         RuntimeError: for an empty list, or sequences whose sizes differ beyond the first dimension.
+
+    Example:
+        >>> tg.nn.utils.rnn.pad_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 5, 0]])
     """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
@@ -258,17 +287,47 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without padding."""
+    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without padding.
+
+    Args:
+        padded_sequences: (T, B, ...), or (B, T, ...) with batch_first.
+        lengths: length of each sequence.
+        batch_first: see above.
+
+    Example:
+        >>> padded = tg.tensor([[1, 2, 3], [4, 5, 0]])
+        >>> tg.nn.utils.rnn.unpad_sequence(padded, tg.tensor([3, 2]), batch_first=True)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     rows = padded_sequences if batch_first else shape.transpose(padded_sequences, 0, 1)
     return [row[: builtins.int(n)].clone() for row, n in zip(rows, lengths, strict=True)]
 
 
 def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack sequences (L_i, ...); see `pack_padded_sequence`."""
+    """Pack sequences (L_i, ...); see `pack_padded_sequence`.
+
+    Args:
+        sequences: tensors (L_i, ...).
+        enforce_sorted: require decreasing lengths; if False, the sequences are sorted here.
+
+    Returns:
+        A PackedSequence.
+
+    Example:
+        >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
+    """
     rows = list(sequences)
     return pack_padded_sequence(pad_sequence(rows), [x.size(0) for x in rows], enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The packed sequences as a list, in the order before packing."""
+    """The packed sequences as a list, in the order before packing.
+
+    Example:
+        >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])])
+        >>> tg.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

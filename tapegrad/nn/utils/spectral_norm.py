@@ -98,6 +98,8 @@ def spectral_norm(
     """Divide a parameter by its largest singular value with a hook; see parametrizations.spectral_norm.
 
     Args:
+        module: the module, which is changed and returned.
+        name: its parameter.
         n_power_iterations: iterations before each call in training mode.
         eps: lower bound of norms in the iteration.
         dim: the output dimension; None: 1 for transposed convolutions, else 0.
@@ -105,6 +107,13 @@ def spectral_norm(
     Raises:
         ValueError: if n_power_iterations is not positive, or the parameter is None.
         RuntimeError: if the parameter is already normalised.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> layer = tg.nn.utils.spectral_norm(tg.nn.Linear(3, 2), n_power_iterations=50)
+        >>> y = layer(tg.ones(3))
+        >>> round(tg.linalg.matrix_norm(layer.weight, 2).item(), 4)
+        1.0
     """
     SpectralNorm.apply(module, name, n_power_iterations, rows_of(module) if dim is None else dim, eps)
     return module
@@ -113,8 +122,18 @@ def spectral_norm(
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undo spectral_norm; the parameter keeps the normalised value.
 
+    Args:
+        module: the module, which is changed and returned.
+        name: its parameter.
+
     Raises:
         ValueError: if the parameter is not normalised.
+
+    Example:
+        >>> layer = tg.nn.utils.spectral_norm(tg.nn.Linear(3, 2))
+        >>> layer = tg.nn.utils.remove_spectral_norm(layer)
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
     """
     take_out(module, SpectralNorm, name, "spectral_norm")
     return module

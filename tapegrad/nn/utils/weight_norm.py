@@ -93,10 +93,19 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Replace a parameter by norms (name_g) and direction (name_v) with a hook; see parametrizations.weight_norm.
 
     Args:
+        module: the module, which is changed and returned.
+        name: its parameter.
         dim: the dimension with one norm for each index; None: one norm for the whole tensor.
 
     Raises:
         RuntimeError: if the parameter is already normalised.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = tg.nn.utils.weight_norm(tg.nn.Linear(3, 2))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight_g', 'weight_v']
     """
     WeightNorm.apply(module, name, dim)
     return module
@@ -105,8 +114,20 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undo weight_norm; the parameter keeps its value.
 
+    Args:
+        module: the module, which is changed and returned.
+        name: its parameter.
+
     Raises:
         ValueError: if the parameter is not normalised.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = tg.nn.utils.weight_norm(tg.nn.Linear(3, 2))
+        >>> layer = tg.nn.utils.remove_weight_norm(layer)
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
     """
     take_out(module, WeightNorm, name, "weight_norm")
     return module
