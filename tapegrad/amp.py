@@ -93,43 +93,87 @@ def _check_type(device_type: Any) -> None:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast exists for a device type: True for "cpu" and "cuda"."""
+    """Whether autocast exists for a device type: True for "cpu" and "cuda".
+
+    Example:
+        >>> tg.amp.is_autocast_available("cpu"), tg.amp.is_autocast_available("mps")
+        (True, False)
+    """
     return device_type in DEFAULTS
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is active for a device type; always False for "cuda"."""
+    """Whether autocast is active for a device type; always False for "cuda".
+
+    Example:
+        >>> with tg.autocast("cpu"):
+        ...     print(tg.is_autocast_enabled("cpu"), tg.is_autocast_enabled("cuda"))
+        True False
+    """
     return device_type == "cpu" and casting.current() is not None
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether CPU autocast is active."""
+    """Whether CPU autocast is active.
+
+    Example:
+        >>> with tg.autocast("cpu"):
+        ...     print(tg.is_autocast_cpu_enabled())
+        True
+    """
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_dtype(device_type: str) -> dtypes.dtype:
-    """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda"."""
+    """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda".
+
+    Example:
+        >>> with tg.autocast("cpu", dtype=tg.float16):
+        ...     print(tg.get_autocast_dtype("cpu"))
+        torch.float16
+        >>> tg.get_autocast_dtype("cpu")
+        torch.bfloat16
+    """
     current = casting.current() if device_type == "cpu" else None
     return DEFAULTS[device_type] if current is None else dtypes.of(current)
 
 
 def get_autocast_cpu_dtype() -> dtypes.dtype:
-    """get_autocast_dtype("cpu")."""
+    """The dtype of the active CPU autocast, else the default, bfloat16: get_autocast_dtype("cpu").
+
+    Example:
+        >>> tg.get_autocast_cpu_dtype()
+        torch.bfloat16
+    """
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> dtypes.dtype:
-    """get_autocast_dtype("cuda")."""
+    """The dtype of autocast for "cuda", float16: get_autocast_dtype("cuda").
+
+    Example:
+        >>> tg.get_autocast_gpu_dtype()
+        torch.float16
+    """
     return get_autocast_dtype("cuda")
 
 
 def is_autocast_cache_enabled() -> bool:
-    """False: casts of parameters are not cached."""
+    """False: casts of parameters are not cached.
+
+    Example:
+        >>> tg.is_autocast_cache_enabled()
+        False
+    """
     return False
 
 
 def clear_autocast_cache() -> None:
-    """No effect: casts of parameters are not cached."""
+    """No effect: casts of parameters are not cached.
+
+    Example:
+        >>> tg.clear_autocast_cache()
+    """
 
 
 def custom_fwd(
@@ -138,8 +182,19 @@ def custom_fwd(
     """Decorator for the forward of an autograd.Function that fixes the dtype in which it runs under autocast.
 
     Args:
+        fwd: the method; None: a decorator is returned.
         device_type: "cpu" or "cuda".
         cast_inputs: floating-point inputs are cast to this dtype and autocast is off inside; None: autocast stays on.
+
+    Example:
+        >>> class Square(tg.autograd.Function):
+        ...     @staticmethod
+        ...     @tg.amp.custom_fwd(device_type="cpu", cast_inputs=tg.float32)
+        ...     def forward(ctx, x):
+        ...         return x * x
+        >>> with tg.amp.autocast("cpu"):
+        ...     print(Square.apply(tg.ones(2, dtype=tg.bfloat16)).dtype)
+        torch.float32
     """
     _check_type(device_type)
     if fwd is None:
@@ -161,7 +216,28 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Decorator for the backward of an autograd.Function: it runs under autocast if the forward (custom_fwd) did."""
+    """Decorator for the backward of an autograd.Function: it runs under autocast if the forward (custom_fwd) did.
+
+    Args:
+        bwd: the method; None: a decorator is returned.
+        device_type: "cpu" or "cuda".
+
+    Raises:
+        ValueError: for a device_type that is not a string.
+
+    Example:
+        >>> class Double(tg.autograd.Function):
+        ...     @staticmethod
+        ...     @tg.amp.custom_fwd(device_type="cpu")
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @tg.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, g):
+        ...         return 2 * g
+        >>> tg.func.grad(Double.apply)(tg.tensor(3.0))
+        tensor(2.)
+    """
     _check_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -98,6 +98,11 @@ def elementwise(
     Raises:
         LawError: if a law is broken; the message names the law and shows both values.
         TypeError, ValueError: for a derivative with a wrong signature or result.
+
+    Example:
+        >>> cube = tg.custom.elementwise("cube", lambda x: x**3, lambda xp, ans, x: 3 * x * x, saves="x")
+        >>> tg.func.grad(tg.func.grad(cube))(tg.tensor(2.0))
+        tensor(12.)
     """
     if not derivatives:
         raise ValueError(f"elementwise({name!r}) needs a derivative for each array argument; None where there is none")
@@ -133,6 +138,14 @@ def linear(
 
     Raises:
         LawError: if a law is broken, for example because transpose is not the transpose of forward.
+
+    Example:
+        >>> a = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> mul_a = tg.custom.linear("mul_a", lambda x: a @ x, lambda g: a.T @ g, samples=[np.ones(2)])
+        >>> x = tg.ones(2, dtype=tg.float64, requires_grad=True)
+        >>> mul_a(x).sum().backward()
+        >>> x.grad
+        tensor([ 9., 12.], dtype=torch.float64)
     """
     rule, key = transpose, _key(name)
     if next(iter(inspect.signature(transpose).parameters), None) != "xp":
@@ -179,6 +192,14 @@ def general(
 
     Raises:
         LawError: if a law is broken.
+
+    Example:
+        >>> total = tg.custom.general(
+        ...     "total", lambda x: x.sum(), lambda xp, g, ans, x: xp.expand(g, x.shape), saves="x.shape",
+        ...     samples=[np.arange(6.0).reshape(2, 3)],
+        ... )
+        >>> tg.func.grad(total)(tg.ones(2))
+        tensor([1., 1.])
     """
     fields: dict[str, Any] = {
         "jvp": jvp, "batch": batch, "outputs": outputs, "zero_filled": True, "saves": saves, "jax": jax
@@ -187,7 +208,21 @@ def general(
 
 
 def use(xp: Any, name: str) -> Callable[..., Any]:
-    """A custom operation for use inside a derivative, also its own: `use(xp, "bessel_i")(x, n - 1)`."""
+    """A custom operation for use inside a derivative, also its own: `use(xp, "bessel_i")(x, n - 1)`.
+
+    Args:
+        xp: the table, as a derivative receives it.
+        name: name of the operation.
+
+    Returns:
+        The operation, on the values of the derivative.
+
+    Example:
+        >>> wave = tg.custom.elementwise("wave", lambda x, n: np.sin(x + n * np.pi / 2),
+        ...     lambda xp, ans, x, n: tg.custom.use(xp, "wave")(x, n + 1), samples=[(np.array([0.5, 1.0]), 0)])
+        >>> tg.func.grad(lambda x: wave(x, 0))(0.0)  # cos
+        1.0
+    """
     return getattr(xp, _KEYS[name])  # type: ignore[no-any-return]
 
 

@@ -222,12 +222,30 @@ _default = float32
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype that Python floats become."""
+    """Return the dtype that Python floats become, float32 unless set_default_dtype changed it.
+
+    Example:
+        >>> tg.get_default_dtype()
+        torch.float32
+    """
     return _default
 
 
 def set_default_dtype(d: dtype, /) -> None:
-    """Set the dtype that Python floats become, and with it the complex type of Python complex numbers."""
+    """Set the dtype that Python floats become, and with it the complex type of Python complex numbers.
+
+    Args:
+        d: a floating-point dtype.
+
+    Raises:
+        TypeError: for any other.
+
+    Example:
+        >>> tg.set_default_dtype(tg.float64)
+        >>> tg.tensor(1.0).dtype, tg.tensor(1j).dtype
+        (torch.float64, torch.complex128)
+        >>> tg.set_default_dtype(tg.float32)
+    """
     global _default
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
@@ -245,7 +263,12 @@ PYTHON, ZERO_DIM, DIM = range(3)
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest dtype that holds both; an integer never widens a floating-point type."""
+    """Return the smallest dtype that holds both; an integer never widens a floating-point type.
+
+    Example:
+        >>> tg.promote_types(tg.int64, tg.float16), tg.promote_types(tg.uint8, tg.int8)
+        (torch.float16, torch.int16)
+    """
     type1 = _as_dtype(type1, "promote_types", "type1")
     type2 = _as_dtype(type2, "promote_types", "type2", 2)
     if type1 is type2:
@@ -261,7 +284,12 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers."""
+    """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers.
+
+    Example:
+        >>> tg.can_cast(tg.float64, tg.int64), tg.can_cast(tg.int64, tg.float16)
+        (False, True)
+    """
     return _as_dtype(from_, "can_cast", "from_")._category <= _as_dtype(to, "can_cast", "to", 2)._category
 
 

@@ -146,30 +146,71 @@ class detect_anomaly(AnomalyMode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are recorded here."""
+    """Whether operations are recorded here: not inside no_grad.
+
+    Example:
+        >>> with tg.no_grad():
+        ...     print(tg.is_grad_enabled())
+        False
+    """
     return is_recording()
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference_mode is on here."""
+    """Whether inference_mode is on here.
+
+    Example:
+        >>> with tg.inference_mode():
+        ...     print(tg.is_inference_mode_enabled())
+        True
+    """
     return INFERENCE.get()
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on here."""
+    """Whether anomaly mode is on here.
+
+    Example:
+        >>> with tg.autograd.set_detect_anomaly(True):
+        ...     print(tg.is_anomaly_enabled())
+        True
+    """
     return ANOMALY.get()[0]
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode, where it is on, raises for a nan."""
+    """Whether anomaly mode, where it is on, raises for a nan.
+
+    Example:
+        >>> tg.is_anomaly_check_nan_enabled()
+        True
+    """
     return ANOMALY.get()[1]
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off here."""
+    """Switch anomaly mode on or off here.
+
+    Args:
+        enabled: whether backward passes name the operation and the line that recorded it, for an error in them.
+        check_nan: whether a nan that appears in a backward pass is such an error.
+
+    Example:
+        >>> tg.set_anomaly_enabled(True)
+        >>> tg.is_anomaly_enabled()
+        True
+        >>> tg.set_anomaly_enabled(False)
+    """
     ANOMALY.set((enabled, check_nan))
 
 
 def tape() -> Any:
-    """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
+    """The tape of this thread (or task), the list of the operations recorded so far: `len`, `print` and `clear` work on it.
+
+    Example:
+        >>> tg.tape().clear()
+        >>> y = tg.ones(2, requires_grad=True).sin().sum()
+        >>> len(tg.tape())
+        2
+    """
     return current_tape()

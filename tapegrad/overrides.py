@@ -26,31 +26,64 @@ _disabled_torch_function_impl = _disabled_torch_function_impl
 
 
 def has_torch_function(relevant_args: Iterable[Any], /) -> bool:
-    """Whether one of the arguments overrides public functions, or a mode is entered."""
+    """Whether one of the arguments overrides public functions, or a mode is entered.
+
+    Example:
+        >>> tg.overrides.has_torch_function((tg.zeros(2), 3.0))
+        False
+    """
     return bool(STATE.get().modes or overloaded(relevant_args))
 
 
 def has_torch_function_unary(obj: Any, /) -> bool:
-    """The same for one argument."""
+    """Whether the argument overrides public functions, or a mode is entered.
+
+    Example:
+        >>> tg.overrides.has_torch_function_unary(tg.zeros(2))
+        False
+    """
     return has_torch_function((obj,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """The same for arguments one by one."""
+    """Whether one of the arguments, given one by one, overrides public functions, or a mode is entered.
+
+    Example:
+        >>> tg.overrides.has_torch_function_variadic(tg.zeros(2), 3.0)
+        False
+    """
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], /, *args: Any, **kwargs: Any) -> Any:
     """What the mode or the relevant arguments answer for a function that was called with args and kwargs.
 
+    Args:
+        public_api: the function that was called.
+        relevant_args: those of its arguments that may override it.
+        args, kwargs: all of its arguments.
+
     Raises:
         TypeError: none of them answers.
+
+    Example:
+        >>> class Loud:
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return f"{func.__name__} of {len(args)}"
+        >>> tg.overrides.handle_torch_function(tg.sin, (Loud(),), Loud())
+        'sin of 1'
     """
     return ask(public_api, overloaded(relevant_args), args, kwargs)
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor, or of a class with `__torch_function__`."""
+    """Whether it is a tensor, or of a class with `__torch_function__`.
+
+    Example:
+        >>> tg.overrides.is_tensor_like(tg.zeros(2)), tg.overrides.is_tensor_like(np.zeros(2))
+        (True, False)
+    """
     return isinstance(inp, Box) or hasattr(type(inp), "__torch_function__")
 
 

@@ -376,6 +376,12 @@ def sparse_coo_tensor(
     Raises:
         RuntimeError: if the indices do not match the values or the size.
         NotImplementedError: for values of more than one dimension, or requires_grad.
+
+    Example:
+        >>> s = tg.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [1.0, 2.0, 3.0], (2, 3))
+        >>> s.to_dense()
+        tensor([[0., 0., 1.],
+                [5., 0., 0.]])
     """
     if not create.check_device(device).type == "cpu":
         raise NotImplementedError("sparse tensors are on the CPU: give device='cpu'")
@@ -430,19 +436,61 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
 
 
 def mm(mat1: Any, mat2: Any) -> Tensor:
-    """Product of a sparse and a dense matrix (or of any two matrices), differentiable in the values and the dense matrix."""
+    """Product of a sparse and a dense matrix (or of any two matrices), differentiable in the values and the dense matrix.
+
+    Args:
+        mat1: (n, m), sparse.
+        mat2: (m, p), dense.
+
+    Returns:
+        A dense tensor (n, p).
+
+    Example:
+        >>> v = tg.tensor([2.0, 3.0], requires_grad=True)
+        >>> s = tg.sparse_coo_tensor([[0, 1], [1, 0]], v)
+        >>> tg.sparse.mm(s, tg.tensor([[1.0], [10.0]])).sum().backward()
+        >>> v.grad
+        tensor([10.,  1.])
+    """
     result: Tensor = linalg.mm(mat1, mat2)
     return result
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * mat + alpha * (mat1 @ mat2) with a sparse matrix mat1."""
+    """beta * mat + alpha * (mat1 @ mat2) with a sparse matrix mat1.
+
+    Args:
+        mat: (n, p), dense.
+        mat1: (n, m), sparse.
+        mat2: (m, p), dense.
+        beta, alpha: numbers.
+
+    Returns:
+        A dense tensor (n, p).
+
+    Example:
+        >>> s = tg.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0])
+        >>> tg.sparse.addmm(tg.ones(2, 2), s, tg.eye(2))
+        tensor([[1., 3.],
+                [4., 1.]])
+    """
     result: Tensor = linalg.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
     return result
 
 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
-    """Sum of all elements of a sparse tensor, or a sparse tensor of sums over the given dimensions."""
+    """Sum of all elements of a sparse tensor, or a sparse tensor of sums over the given dimensions.
+
+    Args:
+        input: a sparse tensor.
+        dim: a dimension or a tuple of them; None: all.
+        dtype: of the result.
+
+    Example:
+        >>> s = tg.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0])
+        >>> tg.sparse.sum(s), tg.sparse.sum(s, 0).to_dense()
+        (tensor(5.), tensor([3., 2.]))
+    """
     if not input.is_sparse:
         raise errors.not_sparse("coalesce")
     result: Tensor = input.sum(dim, dtype=dtype)
@@ -460,12 +508,40 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any) -> SparseTensor:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Softmax along dim over the stored elements."""
+    """Softmax along dim over the stored elements; the others stay 0.
+
+    Args:
+        input: a sparse tensor.
+        dim: a dimension.
+        dtype: cast to it first.
+
+    Returns:
+        A sparse tensor of input's shape.
+
+    Example:
+        >>> s = tg.sparse_coo_tensor([[0, 0], [0, 2]], [1.0, 1.0], (1, 3))
+        >>> tg.sparse.softmax(s, 1).to_dense()
+        tensor([[0.5000, 0.0000, 0.5000]])
+    """
     return _normalized("softmax", input, dim, dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Log-softmax along dim over the stored elements."""
+    """Log-softmax along dim over the stored elements; the others count as log(0).
+
+    Args:
+        input: a sparse tensor.
+        dim: a dimension.
+        dtype: cast to it first.
+
+    Returns:
+        A sparse tensor of input's shape.
+
+    Example:
+        >>> s = tg.sparse_coo_tensor([[0, 0], [0, 2]], [1.0, 1.0], (1, 3))
+        >>> tg.sparse.log_softmax(s, 1).values()
+        tensor([-0.6931, -0.6931])
+    """
     return _normalized("log_softmax", input, dim, dtype)
 
 

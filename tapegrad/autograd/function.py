@@ -910,10 +910,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         ...     def forward(ctx, x):
         ...         ctx.save_for_backward(x)
         ...         return x * x
-        ...     @staticmethod
-        ...     @tg.autograd.function.once_differentiable
-        ...     def backward(ctx, g):
-        ...         return 2 * ctx.saved_tensors[0] * g
+        ...     backward = staticmethod(tg.autograd.function.once_differentiable(
+        ...         lambda ctx, g: 2 * ctx.saved_tensors[0] * g))
         >>> tg.func.grad(Square.apply)(tg.tensor(3.0))
         tensor(6.)
     """

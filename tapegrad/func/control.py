@@ -46,7 +46,7 @@ def scan(
         reverse: start with the last row; each y has the position of its x.
 
     Returns:
-        (carry, ys): the final carry, and the ys stacked along a new first dimension.
+        (carry, ys), the final carry, and the ys stacked along a new first dimension.
 
     Raises:
         ValueError: for rows of different lengths, or a carry that changes.

@@ -59,7 +59,7 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
             the others.
 
     Returns:
-        A function of f's arguments that returns one number per point: a tensor of shape (...).
+        A function of f's arguments that returns one number per point, a tensor of shape (...).
 
     Raises:
         RuntimeError: if f does not return vectors of shape (..., n), or its values depend on other points.
@@ -95,7 +95,7 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
         check: see `divergence`.
 
     Returns:
-        A function of f's arguments: vectors of shape (..., 3), or numbers of shape (...).
+        A function of f's arguments that returns vectors of shape (..., 3), or numbers of shape (...).
 
     Raises:
         RuntimeError: for points of another dimension, vectors of another shape than the points, or if values of f depend on

@@ -44,7 +44,7 @@ def gradient(f: Field, points: P) -> P:
         points: a tensor or an array of shape (..., d), d = 2 or 3.
 
     Returns:
-        The gradient, of the points' shape: an array for an array.
+        The gradient, of the points' shape, an array for an array.
 
     Raises:
         ValueError: for points or values of f of another shape.

@@ -321,10 +321,11 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = F
         has_aux: func returns (output, aux); the result is then (Hessian, aux).
 
     Returns:
-        A function of func's arguments: the Jacobian of the Jacobian, see `jacrev`, of shape (*output.shape,
-        *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks. Values that func computes
-        under `no_grad` are constants for the gradient, but not for its derivative. Where the result is not finite, but is
-        by a backward pass through the recorded gradient (as of equal eigenvalues), it is that; func is then called twice.
+        A function of func's arguments that returns the Jacobian of the Jacobian, see `jacrev`, of shape
+        (*output.shape, *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks. Values that
+        func computes under `no_grad` are constants for the gradient, but not for its derivative. Where the result is not
+        finite, but is by a backward pass through the recorded gradient (as of equal eigenvalues), it is that; func is then
+        called twice.
 
     Example:
         >>> tg.func.hessian(lambda x: x[0] ** 2 * x[1])(tg.tensor([1.0, 2.0]))
@@ -357,7 +358,7 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int |
         argnum: alias of argnums.
 
     Returns:
-        A function of f's arguments: the gradient, of the argument's shape; a tuple for a tuple of argnums.
+        A function of f's arguments that returns the gradient, of the argument's shape, or a tuple for a tuple of argnums.
 
     Example:
         >>> tg.func.elementwise_grad(tg.sin)(tg.tensor([0.0, 1.0]))

@@ -260,7 +260,8 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
         has_aux: func returns (output, aux); the result is then (gradient, aux), tensors in aux converted like results.
 
     Returns:
-        A function of func's arguments: the gradient in the structure of the argument, or a tuple for a tuple of argnums.
+        A function of func's arguments that returns the gradient in the structure of the argument, or a tuple for a tuple
+        of argnums.
 
     Raises:
         RuntimeError: if func does not return a real tensor of one element, or for argnums out of range.

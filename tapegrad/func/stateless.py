@@ -161,7 +161,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         models: modules of the same class and mode, at least one.
 
     Returns:
-        (parameters, buffers): dicts of tensors stacked along a new first dimension. Parameters that require grad are new
+        (parameters, buffers), dicts of tensors stacked along a new first dimension. Parameters that require grad are new
         leaves.
 
     Raises:

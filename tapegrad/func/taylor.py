@@ -123,7 +123,7 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
         argnums: position of the argument to differentiate by.
 
     Returns:
-        A function of f's arguments: the derivative, of the structure of f's output.
+        A function of f's arguments that returns the derivative, of the structure of f's output.
 
     Raises:
         ValueError: if n is not a nonnegative integer.

@@ -276,7 +276,7 @@ def multi_head_attention_forward(
         is_causal: a hint that attn_mask is causal.
 
     Returns:
-        (output, weights): the weights None unless need_weights.
+        (output, weights), the weights None unless need_weights.
 
     Raises:
         AssertionError, RuntimeError: for shapes that do not fit.

@@ -215,7 +215,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
         weight: factor of each element's loss, of input's shape; the mean is then over the sum of the weights.
 
     Returns:
-        A tensor of input's dtype: 0-dim, or with reduction="none" of the broadcast shape.
+        A tensor of input's dtype, 0-dim or with reduction="none" of the broadcast shape.
 
     Raises:
         RuntimeError: for a delta that is not positive.
@@ -471,7 +471,7 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
         reduction: "mean" (default), "sum" or "none".
 
     Returns:
-        A tensor of input's dtype: 0-dim, or with reduction="none" of the broadcast shape.
+        A tensor of input's dtype, 0-dim or with reduction="none" of the broadcast shape.
 
     Example:
         >>> x = tg.tensor([2.0, 2.0])

@@ -136,7 +136,7 @@ def _stack(rnn_type: str, states: str) -> Callable[..., Any]:
             b_ih and b_hh{", with projections w_hr" if pair else ""}; dropout is between layers, if train.
 
     Returns:
-        (outputs, {states}): the last layer's h at all steps, and the states of all layers after the last one.
+        (outputs, {states}), the last layer's h at all steps, and the states of all layers after the last one.
 
     Raises:
         RuntimeError: for no step at all.

@@ -43,6 +43,17 @@ def save(
         TypeError: if obj is not a dict of tensors, for a .safetensors or .npz file.
         ValueError: for pickle_protocol 0.
         RuntimeError: if the parent folder does not exist.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> w = tg.arange(4.0)
+        >>> tg.save([w, w[:2]], file)
+        >>> _ = file.seek(0)
+        >>> a, b = tg.load(file)
+        >>> a[0] = 7.0  # views share memory, as before
+        >>> b
+        tensor([7., 1.])
     """
     if pickle_protocol == 0:
         raise ValueError("protocol 0 has no place for tensors: take 1 or higher")
@@ -121,6 +132,14 @@ def load(
         FileNotFoundError: if there is no such file.
         RuntimeError: for a damaged, truncated or too new archive, or one that would unpack to far more than its size.
         pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed; the message lists them.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> tg.save({"w": tg.tensor([1.0, 2.0])}, file)
+        >>> _ = file.seek(0)
+        >>> tg.load(file)
+        {'w': tensor([1., 2.])}
     """
     to = _destination(map_location)
     made: list[Any] = []
@@ -161,6 +180,14 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
     Raises:
         The errors of `load` for a missing or damaged file.
+
+    Example:
+        >>> import fractions, io
+        >>> file = io.BytesIO()
+        >>> tg.save(fractions.Fraction(1, 2), file)
+        >>> _ = file.seek(0)
+        >>> tg.serialization.get_unsafe_globals_in_checkpoint(file)
+        ['fractions.Fraction']
     """
     found: list[str] = []
 

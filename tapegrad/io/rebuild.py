@@ -178,14 +178,31 @@ SAFE: dict[str, Any] = {}  # what programs added
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow `load` to use these classes and functions; a pair (object, "module.name") gives the name in the file."""
+    """Allow `load` to use these classes and functions.
+
+    Args:
+        safe_globals: a list of classes and functions; a pair (object, "module.name") gives the name in the file.
+
+    Example:
+        >>> import fractions
+        >>> tg.serialization.add_safe_globals([fractions.Fraction])
+        >>> tg.serialization.get_safe_globals()
+        [<class 'fractions.Fraction'>]
+        >>> tg.serialization.clear_safe_globals()
+    """
     for item in safe_globals:
         value, name = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
         SAFE[name] = value
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions that add_safe_globals allowed."""
+    """The classes and functions that add_safe_globals allowed.
+
+    Example:
+        >>> tg.serialization.clear_safe_globals()
+        >>> tg.serialization.get_safe_globals()
+        []
+    """
     return list(SAFE.values())
 
 
@@ -193,13 +210,32 @@ add_safe_globals.__module__ = "tapegrad.serialization"  # where users find it; u
 
 
 def clear_safe_globals() -> None:
-    """Remove all classes and functions that add_safe_globals allowed."""
+    """Remove all classes and functions that add_safe_globals allowed.
+
+    Example:
+        >>> tg.serialization.clear_safe_globals()
+        >>> tg.serialization.get_safe_globals()
+        []
+    """
     SAFE.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Context manager: allow `load` to use these classes and functions; see `add_safe_globals`."""
+    """Context manager: inside, `load` may use these classes and functions.
+
+    Args:
+        safe_globals: as for add_safe_globals.
+
+    Example:
+        >>> import fractions, io
+        >>> file = io.BytesIO()
+        >>> tg.save(fractions.Fraction(1, 2), file)
+        >>> _ = file.seek(0)
+        >>> with tg.serialization.safe_globals([fractions.Fraction]):
+        ...     tg.load(file)
+        Fraction(1, 2)
+    """
     before = dict(SAFE)
     add_safe_globals(safe_globals)
     try:

@@ -124,6 +124,11 @@ def compile(
         RuntimeError: with fullgraph, for a function that cannot be compiled, names file and line; with check, at the first
             difference between a program and its function.
         TypeError: for a static argument that cannot be hashed.
+
+    Example:
+        >>> step = tg.compile(tg.func.grad(lambda x: (x**3).sum()))
+        >>> step(tg.tensor([1.0, 2.0]))
+        tensor([ 3., 12.])
     """
     chosen = {
         "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,

@@ -33,6 +33,11 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
     Raises:
         ValueError: for a decay outside [0, 1].
+
+    Example:
+        >>> average = tg.optim.swa_utils.get_ema_avg_fn(0.9)
+        >>> average(tg.tensor(1.0), tg.tensor(2.0), 1)
+        tensor(1.1000)
     """
     _check_decay(decay)
 
@@ -44,7 +49,13 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """The averaging function f(averaged, current, number averaged so far) that gives the mean."""
+    """The averaging function f(averaged, current, number averaged so far) that gives the mean.
+
+    Example:
+        >>> average = tg.optim.swa_utils.get_swa_avg_fn()
+        >>> average(tg.tensor(1.0), tg.tensor(4.0), 2)  # the mean of three: 1, 1, 4
+        tensor(2.)
+    """
 
     @no_grad()
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -66,12 +77,29 @@ def _of_lists(average: Callable[..., Any], name: str) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Like get_ema_avg_fn, for lists of parameters, in place."""
+    """Like get_ema_avg_fn, for lists of parameters, in place.
+
+    Raises:
+        ValueError: for a decay outside [0, 1].
+
+    Example:
+        >>> averaged = [tg.tensor(1.0)]
+        >>> tg.optim.swa_utils.get_ema_multi_avg_fn(0.9)(averaged, [tg.tensor(2.0)], 1)
+        >>> averaged
+        [tensor(1.1000)]
+    """
     return _of_lists(get_ema_avg_fn(decay), "ema_update")
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Like get_swa_avg_fn, for lists of parameters, in place."""
+    """Like get_swa_avg_fn, for lists of parameters, in place.
+
+    Example:
+        >>> averaged = [tg.tensor(1.0)]
+        >>> tg.optim.swa_utils.get_swa_multi_avg_fn()(averaged, [tg.tensor(4.0)], 2)
+        >>> averaged
+        [tensor(2.)]
+    """
     return _of_lists(get_swa_avg_fn(), "swa_update")
 
 
@@ -152,6 +180,12 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         loader: iterable of batches; the model's input is the batch, or its first element if it is a tuple or list.
         model: the model.
         device: device to which inputs are moved.
+
+    Example:
+        >>> net = tg.nn.BatchNorm1d(1)
+        >>> tg.optim.swa_utils.update_bn([tg.tensor([[1.0], [3.0]])], net)
+        >>> net.running_mean
+        tensor([2.])
     """
     layers = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not layers:

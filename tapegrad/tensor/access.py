@@ -27,7 +27,12 @@ C = TypeVar("C")
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether obj is a Tensor."""
+    """Whether obj is a Tensor.
+
+    Example:
+        >>> tg.is_tensor(tg.zeros(2)), tg.is_tensor(np.zeros(2))
+        (True, False)
+    """
     return isinstance(obj, Box)
 
 

@@ -54,7 +54,21 @@ def type_named(t: Any) -> Any:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype to that of a floating-point tensor type, given or named. PyTorch prefers set_default_dtype."""
+    """Set the default dtype to that of a floating-point tensor type, given or named. PyTorch prefers set_default_dtype.
+
+    Args:
+        t: such as tg.DoubleTensor or "torch.DoubleTensor".
+
+    Raises:
+        TypeError: for other types.
+        ValueError: for a name of none.
+
+    Example:
+        >>> tg.set_default_tensor_type(tg.DoubleTensor)
+        >>> tg.tensor(1.0).dtype
+        torch.float64
+        >>> tg.set_default_tensor_type(tg.FloatTensor)
+    """
     text = "only floating-point types are supported as the default type"
     if t is record.Tensor or isinstance(t, dtypes.dtype):
         raise TypeError(f"invalid type object: {text}")

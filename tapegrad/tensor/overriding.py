@@ -122,7 +122,18 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def enable() -> None:
-    """Have every public function, method and property of tensors ask."""
+    """Have every public function, method and property of tensors ask its arguments for `__torch_function__`.
+
+    Example:
+        >>> class Loud:
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return f"{func.__name__} of {len(args)}"
+        >>> tg.overrides.enable()
+        >>> tg.sin(Loud())
+        'sin of 1'
+        >>> tg.overrides.disable()
+    """
     if not _undo:
         PLAIN.update((record.Tensor, record.Parameter))
         methods()
@@ -134,7 +145,12 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Put the functions back that do not ask."""
+    """Put the functions back that do not ask arguments for `__torch_function__`.
+
+    Example:
+        >>> tg.overrides.enable()
+        >>> tg.overrides.disable()
+    """
     while _undo:
         holder, name, value = _undo.pop()
         if value is None:

@@ -60,6 +60,12 @@ def set_printoptions(
         profile: ``"default"``, ``"short"`` or ``"full"``: sets all of the above that are not given.
         sci_mode: scientific notation always (True), never (False), or as the values need it (None); unlike
             the other options it goes back to None when it is not given.
+
+    Example:
+        >>> tg.set_printoptions(precision=2)
+        >>> tg.tensor([1 / 3])
+        tensor([0.33])
+        >>> tg.set_printoptions(profile="default")
     """
     global _options
     options = _options

@@ -146,5 +146,11 @@ def on_storage(source: Any, storage_offset: int, size: Any, stride: Any) -> Any:
 
 
 def is_storage(obj: object) -> bool:
-    """Whether obj is a storage."""
+    """Whether obj is a storage.
+
+    Example:
+        >>> x = tg.zeros(2)
+        >>> tg.is_storage(x.untyped_storage()), tg.is_storage(x)
+        (True, False)
+    """
     return isinstance(obj, TypedStorage | UntypedStorage)

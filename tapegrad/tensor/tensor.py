@@ -511,7 +511,16 @@ class Tensor(Filling, Protocols, TableMethods):
         return alias.detached(self)  # type: ignore[no-any-return]
 
     def detach_(self) -> Tensor:
-        """Forget the history of this tensor; returns itself."""
+        """Forget the history of this tensor, which becomes a leaf that does not require grad; returns itself.
+
+        Raises:
+            RuntimeError: for a view.
+
+        Example:
+            >>> y = tg.ones(2, requires_grad=True) * 2
+            >>> tg.detach_(y)
+            tensor([2., 2.])
+        """
         if type(self._st) is alias.Alias and self._st.hchain and self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         changes(self)
@@ -945,7 +954,14 @@ class Tensor(Filling, Protocols, TableMethods):
         return self
 
     def resize_as_(self, other: Any, *, memory_format: Any = None) -> Tensor:
-        """resize_ to other's shape, and with preserve_format to its order in memory."""
+        """resize_ to other's shape, and with preserve_format to its order in memory.
+
+        Example:
+            >>> x = tg.arange(6.0)
+            >>> tg.resize_as_(x, tg.zeros(2, 2))
+            tensor([[0., 1.],
+                    [2., 3.]])
+        """
         if str(memory_format) == "torch.preserve_format":
             memory_format = formats.format_of(raw(other))
         return self.resize_(raw(other).shape, memory_format=memory_format)
@@ -1075,7 +1091,14 @@ def put_part(part: Tensor, value: Any) -> None:
 
 
 def is_inference(input: Tensor) -> bool:
-    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others.
+
+    Example:
+        >>> with tg.inference_mode():
+        ...     x = tg.ones(2)
+        >>> tg.is_inference(x)
+        False
+    """
     return False
 
 

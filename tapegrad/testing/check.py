@@ -12,10 +12,19 @@ from .reverse import saves_necessary
 
 
 def check(op: Op | str, laws: Iterable[str] | None = None) -> None:
-    """Every law (or the named ones) on every sample of a record; with JAX, the record compiled as well. Silent if all hold.
+    """Run every law (or the named ones) on every sample of a record; with JAX, compile the record as well.
+
+    Silent if all hold.
+
+    Args:
+        op: a record, or its name.
+        laws: names of laws; None: all.
 
     Raises:
         LawError: for the first law that is broken, with the sample, both values and a line that repeats it.
+
+    Example:
+        >>> tg.testing.check("sin", ["vjp"])
     """
     op = record_of(op)
     names = list(LAWS if laws is None else laws)

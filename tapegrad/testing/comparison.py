@@ -45,7 +45,7 @@ def assert_close(
     equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True, check_layout: bool = True,
     check_stride: bool = False, msg: str | Callable[[str], str] | None = None,
 ) -> None:  # fmt: skip
-    """Raise unless |actual - expected| <= atol + rtol * |expected| everywhere, with PyTorch's words about where not.
+    """Raise unless abs(actual - expected) <= atol + rtol * abs(expected) everywhere, with PyTorch's words about where not.
 
     Args:
         actual, expected: tensors, arrays, numbers, None, or sequences and mappings of such, nested as the other.
@@ -61,6 +61,18 @@ def assert_close(
         AssertionError: for values that are not close, or shapes, dtypes or structures that differ.
         TypeError: for objects that are none of these.
         ValueError: for one tolerance without the other.
+
+    Example:
+        >>> tg.testing.assert_close(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 2.000001]))
+        >>> try:
+        ...     tg.testing.assert_close(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 3.0]))
+        ... except AssertionError as e:
+        ...     print(e)
+        Tensor-likes are not close!
+        <BLANKLINE>
+        Mismatched elements: 1 / 2 (50.0%)
+        Greatest absolute difference: 1.0 at index (1,) (up to 1e-05 allowed)
+        Greatest relative difference: 0.3333333432674408 at index (1,) (up to 1.3e-06 allowed)
     """
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
@@ -75,7 +87,19 @@ def assert_close(
 def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = ""
 ) -> None:
-    """assert_close without regard to dtypes: its older name, with a warning."""
+    """The older name of assert_close without regard to dtypes; gives a FutureWarning.
+
+    Args:
+        actual, expected: as for assert_close.
+        rtol, atol: both, or none: then those of the dtype.
+        equal_nan: whether nan equals nan.
+        msg: the error's text.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     tg.testing.assert_allclose(tg.tensor([1.0]), tg.tensor([1.0 + 1e-7]))
+    """
     warn("`torch.testing.assert_allclose()` is deprecated since 1.12. Please use `torch.testing.assert_close()` instead.",
          FutureWarning)  # fmt: skip
     actual, expected = (v if isinstance(v, Tensor) else create.tensor(v) for v in (actual, expected))
@@ -232,12 +256,22 @@ def make_tensor(
     """A tensor of random values in [low, high), for tests: by default from -9 to 9, from 0 for uint8, 0 and 1 for bools.
 
     Args:
+        shape: sizes, or one sequence of them.
+        dtype: of the result.
+        device: "cpu".
+        low, high: the interval.
+        requires_grad: make it a leaf that requires grad.
         noncontiguous: with gaps in memory.
         exclude_zero: without 0: 1 in its place, or the smallest positive number.
         memory_format: of no effect.
 
     Raises:
         ValueError: for an interval that is empty or out of the dtype's range, or a gradient of integers.
+
+    Example:
+        >>> x = tg.testing.make_tensor(2, 3, dtype=tg.float64, low=0.0, high=1.0)
+        >>> x.shape, bool((x >= 0).all())
+        (torch.Size([2, 3]), True)
     """
     sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
     inexact = dtype.is_floating_point or dtype.is_complex

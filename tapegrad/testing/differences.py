@@ -182,6 +182,9 @@ def check_grads(
         TypeError: for inputs of a lower precision, in which finite differences mean nothing, or nothing to differentiate.
         ValueError: for another mode.
         LawError: where a derivative differs; its `law` is "check_grads".
+
+    Example:
+        >>> tg.testing.check_grads(lambda x: x.sin() * x, np.array([0.5, 1.5]), order=2)
     """
     modes = [modes] if isinstance(modes, str) else list(modes)
     if not modes or not set(modes) <= {"rev", "fwd"}:

@@ -50,7 +50,15 @@ def record_of(op: Op | str) -> Op:
 
 
 def samples_of(op: Op | str) -> list[Sample]:
-    """The record's samples; plain (arrays, params) pairs count as smooth."""
+    """The record's samples, inputs on which the laws run; plain (arrays, params) pairs count as smooth.
+
+    Args:
+        op: a record, or its name.
+
+    Example:
+        >>> type(tg.testing.samples_of("sin")[0]).__name__
+        'Sample'
+    """
     op = record_of(op)
     if op.samples is None:
         raise LawError("samples", op.name, f"op {op.name} has no samples: give its record samples=<callable>")

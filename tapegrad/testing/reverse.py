@@ -436,10 +436,16 @@ def _smaller(a: Array) -> Iterator[Array]:
 
 
 def saves_necessary(op: Op | str) -> None:
-    """Everything that a record saves changes its derivative on some sample: nothing is kept in vain.
+    """Check that everything that a record saves changes its derivative on some sample: nothing is kept in vain.
+
+    Args:
+        op: a record, or its name.
 
     Raises:
         LawError: names the argument (or the answer) that is saved and not needed.
+
+    Example:
+        >>> tg.testing.saves_necessary("sin")
     """
     op = record_of(op)
     if op.saves == EVERYTHING:

@@ -207,7 +207,13 @@ class Again(Counting):
 
 
 def noop_context_fn() -> Contexts:
-    """The default context_fn: two contexts that do nothing."""
+    """The default context_fn: two contexts that do nothing.
+
+    Example:
+        >>> forward, recomputation = tg.utils.checkpoint.noop_context_fn()
+        >>> with forward:
+        ...     pass
+    """
     return nullcontext(), nullcontext()
 
 
@@ -221,7 +227,7 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> R:
-    """function(*args, **kwargs), recomputed in every backward pass instead of keeping its saved tensors.
+    """Call function(*args, **kwargs), whose saved tensors are recomputed in every backward pass instead of kept.
 
     Inside vmap and forward-mode transforms saved tensors are kept, since values there cannot be recomputed later.
 
@@ -242,6 +248,13 @@ def checkpoint(
     Raises:
         CheckpointError: in the backward pass, if the second run saves other tensors.
         ValueError: for another determinism_check.
+
+    Example:
+        >>> net = tg.nn.Sequential(tg.nn.Linear(2, 8), tg.nn.Tanh(), tg.nn.Linear(8, 1))
+        >>> y = tg.utils.checkpoint.checkpoint(net, tg.ones(4, 2))
+        >>> y.sum().backward()
+        >>> net[0].weight.grad.shape
+        torch.Size([8, 2])
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if determinism_check not in DETERMINISM:
@@ -275,8 +288,17 @@ def checkpoint_sequential(
         use_reentrant: see `checkpoint`.
         kwargs: preserve_rng_state; see `checkpoint`.
 
+    Returns:
+        What the last function returns.
+
     Raises:
         ValueError: for other keyword arguments.
+
+    Example:
+        >>> net = tg.nn.Sequential(tg.nn.Linear(2, 8), tg.nn.Tanh(), tg.nn.Linear(8, 1))
+        >>> tg.utils.checkpoint.checkpoint_sequential(net, 2, tg.ones(4, 2)).sum().backward()
+        >>> net[0].weight.grad.shape
+        torch.Size([8, 2])
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -304,10 +326,23 @@ def setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[N
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Context manager that overrides the argument early_stop of checkpoints."""
+    """Context manager that overrides the argument early_stop of checkpoints.
+
+    Args:
+        enable: the value in place of the argument.
+
+    Example:
+        >>> with tg.utils.checkpoint.set_checkpoint_early_stop(False):
+        ...     y = tg.utils.checkpoint.checkpoint(tg.sin, tg.ones(2, requires_grad=True))
+    """
     return setting(EARLY_STOP, enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Context manager that overrides the argument debug of checkpoints; None: no override."""
+    """Context manager that overrides the argument debug of checkpoints; None: no override.
+
+    Example:
+        >>> with tg.utils.checkpoint.set_checkpoint_debug_enabled(True):
+        ...     y = tg.utils.checkpoint.checkpoint(tg.sin, tg.ones(2, requires_grad=True))
+    """
     return setting(DEBUG, enabled)

@@ -130,11 +130,17 @@ def graph(
         limit: the most nodes; None for any number.
 
     Returns:
-        A Graph: `dot` is its text, `save(path)` writes it, notebooks show it.
+        A Graph. `dot` is its text, `save(path)` writes it, notebooks show it.
 
     Raises:
         ValueError: nothing was recorded of y, or the graph has more than `limit` nodes.
         TypeError: y or params hold something else.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> picture = tg.viz.graph((x * x).sum(), {"x": x})
+        >>> picture.dot.splitlines()[0]
+        'digraph tape {'
     """
     outputs = list(y.values()) if isinstance(y, Mapping) else list(y) if isinstance(y, list | tuple) else [y]
     if isinstance(y, tuple) and hasattr(y, "ownership_token"):  # a gradient edge, which is a tuple, too

@@ -64,7 +64,12 @@ def tape(limit: int = 60) -> TapeTable:
         limit: at most so many rows are printed, the newest; the result's `rows` has all.
 
     Returns:
-        A TapeTable. It is a copy: it changes no more and keeps nothing on the tape.
+        A TapeTable. It is a copy, which changes no more and keeps nothing on the tape.
+
+    Example:
+        >>> y = tg.ones(2, requires_grad=True).exp().sum()
+        >>> [row.operation for row in tg.viz.tape().rows[-2:]]
+        ['exp', 'sum']
     """
     return TapeTable(list(steps(present_tape())), limit)
 
@@ -128,6 +133,13 @@ def memory() -> Memory:
 
     Returns:
         A Memory, which prints as a table sorted by bytes.
+
+    Example:
+        >>> tg.tape().clear()
+        >>> y = tg.ones(1000, requires_grad=True).exp().sum()
+        >>> table = tg.viz.memory()
+        >>> print(str(table).splitlines()[0])
+        the tape holds 3.91 KB, and 0 B that are leaves' own
     """
     now = present_tape()
     now.sweep()

@@ -107,6 +107,19 @@ def summary(module: Module, *inputs: Any, input_size: Any = None, **keywords: An
 
     Raises:
         TypeError: the module is none, or the inputs are sizes.
+
+    Example:
+        >>> net = tg.nn.Sequential(tg.nn.Linear(2, 8), tg.nn.Tanh())
+        >>> summary = tg.summary(net, tg.ones(4, 2))
+        >>> print(summary)
+        layer       class       output  parameters  trainable  bytes
+        ------------------------------------------------------------
+        Sequential  Sequential  [4, 8]
+          0         Linear      [4, 8]          24         24   96 B
+          1         Tanh        [4, 8]
+        ------------------------------------------------------------
+        parameters: 24, of which 24 trainable, 96 B with buffers
+        inputs: 32 B, outputs of layers: 256 B
     """
     if not isinstance(module, Module):
         raise TypeError(f"summary: a module, not {type(module).__name__}")

@@ -154,8 +154,8 @@ def pack_padded_sequence(
         enforce_sorted: require decreasing lengths; if False, the sequences are sorted here.
 
     Returns:
-        A PackedSequence: `data` has the steps of all sequences, (sum(lengths), ...), `batch_sizes` how many sequences each
-        step has.
+        A PackedSequence. Its `data` has the steps of all sequences, (sum(lengths), ...), `batch_sizes` how many sequences
+        each step has.
 
     Raises:
         RuntimeError: for lengths that do not match the input.

@@ -204,6 +204,12 @@ def random_split(dataset: Samples[T], lengths: Sequence[float], generator: Any =
 
     Raises:
         ValueError: if a fraction is not in [0, 1] or the lengths do not add up to the dataset's.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> train, test = tg.utils.data.random_split(range(10), [0.8, 0.2])
+        >>> len(train), list(test)
+        (8, [6, 2])
     """
     total, sizes = len(cast(Sized, dataset)), list(lengths)
     if sum(sizes) <= 1 and math.isclose(sum(sizes), 1):

@@ -58,7 +58,12 @@ def _like_sequence(value: Any, items: list[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Convert arrays, also inside mappings and sequences, to tensors that share memory; other values are unchanged."""
+    """Convert arrays, also inside mappings and sequences, to tensors that share memory; other values are unchanged.
+
+    Example:
+        >>> tg.utils.data.default_convert({"x": np.array([1, 2]), "name": "a"})
+        {'x': tensor([1, 2]), 'name': 'a'}
+    """
     if isinstance(data, Tensor | str | bytes):
         return data
     if isinstance(data, np.ndarray | np.generic):
@@ -159,5 +164,12 @@ def default_collate(batch: Any) -> Any:
     """Combine samples into a batch: tensors, arrays and numbers are stacked along a new first dimension, strings listed.
 
     Mappings, named tuples and sequences are collated per item; a tuple becomes a list.
+
+    Raises:
+        TypeError: for samples of other types.
+
+    Example:
+        >>> tg.utils.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
+        {'x': tensor([1., 2.], dtype=torch.float64), 'name': ['a', 'b']}
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -57,7 +57,12 @@ def start_afresh() -> None:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The WorkerInfo in a worker process of a DataLoader; None elsewhere."""
+    """The WorkerInfo in a worker process of a DataLoader; None elsewhere.
+
+    Example:
+        >>> tg.utils.data.get_worker_info() is None
+        True
+    """
     return _worker_info
 
 
