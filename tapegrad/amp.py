@@ -44,6 +44,11 @@ class autocast:
     Raises:
         ValueError: if device_type is not a string.
         RuntimeError: if device_type is neither "cpu" nor "cuda".
+
+    Example:
+        >>> with tg.autocast("cpu"):
+        ...     print((tg.ones(2, 2) @ tg.ones(2, 2)).dtype)
+        torch.bfloat16
     """
 
     def __init__(

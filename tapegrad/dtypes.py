@@ -381,6 +381,10 @@ class finfo(_TypeInfo):
         tiny, smallest_normal: the smallest positive number of full precision.
         resolution: the decimal resolution.
         dtype: the type's name as a string.
+
+    Example:
+        >>> tg.finfo(tg.float32).eps
+        1.1920928955078125e-07
     """
 
     __slots__ = ("eps", "max", "min", "resolution", "smallest_normal", "tiny")
@@ -420,6 +424,10 @@ class iinfo(_TypeInfo):
         max: the largest number.
         min: the smallest number.
         dtype: the type's name as a string.
+
+    Example:
+        >>> tg.iinfo(tg.int8).max
+        127
     """
 
     __slots__ = ("max", "min")
@@ -450,6 +458,10 @@ class Size(tuple[builtins.int, ...]):
     """The shape of a tensor: a tuple of ints that prints as ``torch.Size([2, 3])`` and counts its elements.
 
     It is made from an iterable of integers; slices, sums and repetitions of it are sizes too.
+
+    Example:
+        >>> tg.Size([2, 3]).numel()
+        6
     """
 
     __slots__ = ()
@@ -540,6 +552,10 @@ class device:
 
     Every device that PyTorch names can be written, and JAX's as ``"jax"``, ``"jax:cpu:0"``, ``"jax:cuda:0"`` or ``"tpu"``.
     Tensors are on the CPU, or on the devices that JAX finds; see `kernels.devices`.
+
+    Example:
+        >>> tg.device("cpu"), tg.device("cuda", 1).index
+        (device(type='cpu'), 1)
     """
 
     __slots__ = ("_index", "_type")

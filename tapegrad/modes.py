@@ -32,21 +32,43 @@ class BareGradMode(GradMode):
 
 
 class no_grad(BareGradMode):
-    """Nothing is recorded inside: results do not require grad."""
+    """Nothing is recorded inside: results do not require grad.
+
+    Example:
+        >>> w = tg.ones(2, requires_grad=True)
+        >>> with tg.no_grad():
+        ...     w -= 0.5  # not recorded
+        >>> w
+        tensor([0.5000, 0.5000], requires_grad=True)
+    """
 
     def enter(self) -> Any:
         return set_recording(False)
 
 
 class enable_grad(BareGradMode):
-    """Recording is on inside, also within no_grad."""
+    """Recording is on inside, also within no_grad.
+
+    Example:
+        >>> w = tg.ones(2, requires_grad=True)
+        >>> with tg.no_grad(), tg.enable_grad():
+        ...     print((2 * w).requires_grad)
+        True
+    """
 
     def enter(self) -> Any:
         return set_recording(True)
 
 
 class set_grad_enabled(GradMode):
-    """Recording on or off: takes effect at once when called, and until the end of the block as a context manager."""
+    """Recording on or off: takes effect at once when called, and until the end of the block as a context manager.
+
+    Example:
+        >>> w = tg.ones(2, requires_grad=True)
+        >>> with tg.set_grad_enabled(False):
+        ...     print((2 * w).requires_grad)
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -66,7 +88,14 @@ class set_grad_enabled(GradMode):
 
 
 class inference_mode(GradMode):
-    """no_grad under another name; is_inference_mode_enabled() tells."""
+    """no_grad under another name; is_inference_mode_enabled() tells.
+
+    Example:
+        >>> w = tg.ones(2, requires_grad=True)
+        >>> with tg.inference_mode():
+        ...     print((2 * w).requires_grad)
+        False
+    """
 
     mode: bool
 
@@ -117,7 +146,13 @@ class AnomalyMode(GradMode):
 
 
 class set_detect_anomaly(AnomalyMode):
-    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it.
+
+    Example:
+        >>> with tg.autograd.set_detect_anomaly(True):
+        ...     print(tg.is_anomaly_enabled())
+        True
+    """
 
     def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
         super().__init__()

@@ -191,6 +191,13 @@ class dual_level(GradMode):
 
     When it ends, its tensors become plain: they keep their values and lose their tangents. Levels nest: a dual of an outer
     level can be made a dual of an inner one, for derivatives of derivatives.
+
+    Example:
+        >>> fw = tg.autograd.forward_ad
+        >>> with fw.dual_level():
+        ...     x = fw.make_dual(tg.tensor(3.0), tg.tensor(1.0))
+        ...     print(fw.unpack_dual(x * x).tangent)
+        tensor(6.)
     """
 
     def enter(self) -> DualLevel:

@@ -617,6 +617,19 @@ class Function:
       It is recorded under create_graph, so it can be differentiated to any order.
     - `jvp(ctx, *tangents)`: the tangents of the outputs; without it `backward` is transposed.
     - `vmap(info, in_dims, *args)`: (output, out_dims) over a batch.
+
+    Example:
+        >>> class Exp(tg.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return g * ctx.saved_tensors[0]
+        >>> tg.func.grad(Exp.apply)(tg.tensor(0.0))
+        tensor(1.)
     """
 
     _context_cls: type[FunctionCtx]

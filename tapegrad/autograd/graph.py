@@ -30,17 +30,25 @@ DISABLED: ContextVar[str | None] = ContextVar("tapegrad_hooks_disabled", default
 class saved_tensors_hooks(Packing):
     """Context manager: tensors that operations save for the backward pass are packed and unpacked by hooks.
 
+    Hooks run without recording. Of nested pairs the innermost applies. Gradients of any order treat saved tensors at their
+    original position in the graph, whatever history the unpacked ones have.
+
     Args:
         pack_hook: pack_hook(tensor) is called for every saved tensor; the returned object is stored instead.
         unpack_hook: takes that object and returns a tensor of the same shape and values; called once per operation in every
             backward pass.
 
-    Hooks run without recording. Of nested pairs the innermost applies. Gradients of any order treat saved tensors at their
-    original position in the graph, whatever history the unpacked ones have.
-
     Raises:
         RuntimeError: if hooks are disabled, pack_hook writes into its tensor, or unpack_hook returns another shape.
         TypeError: if unpack_hook does not return a tensor.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> with tg.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:

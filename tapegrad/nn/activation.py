@@ -40,7 +40,12 @@ class Unshown(InPlace):
 
 
 class ReLU(InPlace):
-    """max(input, 0) of any shape; its derivative at 0 is 0."""
+    """max(input, 0) of any shape; its derivative at 0 is 0.
+
+    Example:
+        >>> tg.nn.ReLU()(tg.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
@@ -48,7 +53,12 @@ class ReLU(InPlace):
 
 
 class SiLU(InPlace):
-    """input * sigmoid(input), of any shape."""
+    """input * sigmoid(input), of any shape.
+
+    Example:
+        >>> tg.nn.SiLU()(tg.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
@@ -56,7 +66,12 @@ class SiLU(InPlace):
 
 
 class Mish(InPlace, function=F.mish):
-    """input * tanh(softplus(input)), of any shape."""
+    """input * tanh(softplus(input)), of any shape.
+
+    Example:
+        >>> tg.nn.Mish()(tg.tensor([-1.0, 2.0]))
+        tensor([-0.3034,  1.9440])
+    """
 
 
 class SELU(InPlace, function=F.selu):
@@ -72,14 +87,24 @@ class Hardswish(Unshown, function=F.hardswish):
 
 
 class LeakyReLU(Activation, function=F.leaky_relu):
-    """input where positive, else negative_slope * input, of any shape."""
+    """input where positive, else negative_slope * input, of any shape.
+
+    Example:
+        >>> tg.nn.LeakyReLU(0.1)(tg.tensor([-1.0, 2.0]))
+        tensor([-0.1000,  2.0000])
+    """
 
     @settings
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None: ...
 
 
 class ELU(Activation, function=F.elu):
-    """input where positive, else alpha * (exp(input) - 1), of any shape."""
+    """input where positive, else alpha * (exp(input) - 1), of any shape.
+
+    Example:
+        >>> tg.nn.ELU()(tg.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
     @settings
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None: ...
@@ -115,6 +140,10 @@ class Hardtanh(Activation, function=F.hardtanh):
 
     Raises:
         AssertionError: unless max_val is greater than min_val.
+
+    Example:
+        >>> tg.nn.Hardtanh()(tg.tensor([-3.0, 0.5]))
+        tensor([-1.0000,  0.5000])
     """
 
     @settings
@@ -141,7 +170,12 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Activation):
-    """1 / (1 + exp(-input)), of any shape."""
+    """1 / (1 + exp(-input)), of any shape.
+
+    Example:
+        >>> tg.nn.Sigmoid()(tg.tensor([-1.0, 2.0]))
+        tensor([0.2689, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
@@ -150,7 +184,12 @@ class Sigmoid(Activation):
 
 
 class Tanh(Activation):
-    """Hyperbolic tangent, of any shape."""
+    """Hyperbolic tangent, of any shape.
+
+    Example:
+        >>> tg.nn.Tanh()(tg.tensor([-1.0, 2.0]))
+        tensor([-0.7616,  0.9640])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
@@ -163,7 +202,12 @@ class LogSigmoid(Activation, function=F.logsigmoid):
 
 
 class Softsign(Activation, function=F.softsign):
-    """input / (1 + |input|), of any shape."""
+    """input / (1 + abs(input)), of any shape.
+
+    Example:
+        >>> tg.nn.Softsign()(tg.tensor([-1.0, 3.0]))
+        tensor([-0.5000,  0.7500])
+    """
 
 
 class Tanhshrink(Activation, function=F.tanhshrink):
@@ -171,7 +215,12 @@ class Tanhshrink(Activation, function=F.tanhshrink):
 
 
 class GELU(Activation):
-    """input times the standard normal cdf, of any shape; approximate="tanh" uses the tanh approximation."""
+    """input times the standard normal cdf, of any shape; approximate="tanh" uses the tanh approximation.
+
+    Example:
+        >>> tg.nn.GELU()(tg.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+    """
 
     @settings
     def __init__(self, approximate: str = "none") -> None: ...
@@ -183,7 +232,12 @@ class GELU(Activation):
 
 
 class Softplus(Activation):
-    """log(1 + exp(beta * input)) / beta of any shape; the identity where beta * input > threshold."""
+    """log(1 + exp(beta * input)) / beta of any shape; the identity where beta * input > threshold.
+
+    Example:
+        >>> tg.nn.Softplus()(tg.tensor([-1.0, 2.0]))
+        tensor([0.3133, 2.1269])
+    """
 
     @settings
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None: ...
@@ -212,7 +266,12 @@ class Softshrink(Shrink, function=F.softshrink):
 
 
 class GLU(Activation, function=F.glu):
-    """First half of the input along dim times the sigmoid of the second: (..., 2n, ...) to (..., n, ...)."""
+    """First half of the input along dim times the sigmoid of the second: (..., 2n, ...) to (..., n, ...).
+
+    Example:
+        >>> tg.nn.GLU()(tg.tensor([2.0, 0.0]))
+        tensor([1.])
+    """
 
     @settings
     def __init__(self, dim: int = -1) -> None: ...
@@ -224,6 +283,10 @@ class PReLU(Module):
     Args:
         num_parameters: 1, or one for each channel (dimension 1).
         init: initial value of the weight.
+
+    Example:
+        >>> tg.nn.PReLU()(tg.tensor([-1.0, 2.0])).detach()
+        tensor([-0.2500,  2.0000])
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -252,7 +315,12 @@ class Along(Activation):
 
 
 class Softmax(Along, function=F.softmax):
-    """exp(input) / sum(exp(input)) along dim, of any shape."""
+    """exp(input) / sum(exp(input)) along dim, of any shape.
+
+    Example:
+        >>> tg.nn.Softmax(dim=-1)(tg.tensor([1.0, 2.0, 3.0]))
+        tensor([0.0900, 0.2447, 0.6652])
+    """
 
 
 class Softmin(Along, function=F.softmin):
@@ -260,7 +328,12 @@ class Softmin(Along, function=F.softmin):
 
 
 class LogSoftmax(Along, function=F.log_softmax):
-    """log(softmax(input)) along dim, of any shape."""
+    """log(softmax(input)) along dim, of any shape.
+
+    Example:
+        >>> tg.nn.LogSoftmax(dim=-1)(tg.tensor([1.0, 2.0, 3.0]))
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
 
 
 class Softmax2d(Activation):

@@ -15,6 +15,13 @@ from .module import Module
 class MultiheadAttention(Module):
     """Multi-head attention (Vaswani et al. 2017).
 
+    Attributes:
+        in_proj_weight: (3 E, E), the projections of query, key and value; with kdim or vdim q_proj_weight (E, E),
+            k_proj_weight (E, kdim) and v_proj_weight (E, vdim) instead. Glorot uniform initialisation.
+        in_proj_bias: (3 E,), initialised to 0.
+        out_proj: the output projection, its bias initialised to 0.
+        bias_k, bias_v: (1, 1, E) with add_bias_kv, else None.
+
     Args:
         embed_dim: features E of query and output.
         num_heads: number of heads, each with E / num_heads features.
@@ -25,15 +32,15 @@ class MultiheadAttention(Module):
         kdim, vdim: features of key and value; E by default.
         batch_first: inputs and output are (N, L, E), not (L, N, E).
 
-    Attributes:
-        in_proj_weight: (3 E, E), the projections of query, key and value; with kdim or vdim q_proj_weight (E, E),
-            k_proj_weight (E, kdim) and v_proj_weight (E, vdim) instead. Glorot uniform initialisation.
-        in_proj_bias: (3 E,), initialised to 0.
-        out_proj: the output projection, its bias initialised to 0.
-        bias_k, bias_v: (1, 1, E) with add_bias_kv, else None.
-
     Raises:
         ValueError, AssertionError: for sizes that are not positive or not divisible.
+
+    Example:
+        >>> attention = tg.nn.MultiheadAttention(4, num_heads=2, batch_first=True)
+        >>> x = tg.randn(3, 5, 4)
+        >>> output, weights = attention(x, x, x)
+        >>> output.shape, weights.shape
+        (torch.Size([3, 5, 4]), torch.Size([3, 5, 5]))
     """
 
     def __init__(

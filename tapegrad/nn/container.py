@@ -87,7 +87,13 @@ class Ordered(Module):
 
 
 class Sequential(Ordered):
-    """Modules applied one after the other: Sequential(a, b), or Sequential(OrderedDict(name=a, ...))."""
+    """Modules applied one after the other: Sequential(a, b), or Sequential(OrderedDict(name=a, ...)).
+
+    Example:
+        >>> net = tg.nn.Sequential(tg.nn.Linear(2, 8), tg.nn.ReLU(), tg.nn.Linear(8, 1))
+        >>> net(tg.ones(5, 2)).shape
+        torch.Size([5, 1])
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -135,7 +141,16 @@ class Sequential(Ordered):
 
 
 class ModuleList(Ordered):
-    """A list of modules; it has no forward."""
+    """A list of modules; it has no forward.
+
+    Example:
+        >>> layers = tg.nn.ModuleList([tg.nn.Linear(2, 2) for _ in range(3)])
+        >>> x = tg.ones(1, 2)
+        >>> for layer in layers:
+        ...     x = layer(x)
+        >>> x.shape, len(list(layers.parameters()))
+        (torch.Size([1, 2]), 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -174,7 +189,13 @@ class ModuleList(Ordered):
 
 
 class ModuleDict(Module):
-    """A dict of modules, in order of insertion; it has no forward."""
+    """A dict of modules, in order of insertion; it has no forward.
+
+    Example:
+        >>> heads = tg.nn.ModuleDict({"mean": tg.nn.Linear(2, 1), "log_std": tg.nn.Linear(2, 1)})
+        >>> heads["mean"](tg.ones(3, 2)).shape, len(list(heads.parameters()))
+        (torch.Size([3, 1]), 4)
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -249,7 +270,13 @@ def pairs_of(given: Any, receiver: Any) -> Iterable[tuple[Any, Any]]:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors are converted to Parameters, other values are stored unchanged."""
+    """A list of parameters; tensors are converted to Parameters, other values are stored unchanged.
+
+    Example:
+        >>> tg.nn.ParameterList([tg.ones(2)])[0]
+        Parameter containing:
+        tensor([1., 1.], requires_grad=True)
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -308,6 +335,11 @@ class ParameterDict(Module):
 
     Args:
         parameters: a mapping or (key, value) pairs; a plain dict is inserted in the order of its sorted keys.
+
+    Example:
+        >>> tg.nn.ParameterDict({"scale": tg.ones(2)})["scale"]
+        Parameter containing:
+        tensor([1., 1.], requires_grad=True)
     """
 
     def __init__(self, parameters: Any = None) -> None:

@@ -113,7 +113,12 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution of sequences (N, C, L) or (C, L); arguments as Conv2d."""
+    """Convolution of sequences (N, C, L) or (C, L); arguments as Conv2d.
+
+    Example:
+        >>> tg.nn.Conv1d(3, 8, kernel_size=3, padding=1)(tg.zeros(1, 3, 10)).shape
+        torch.Size([1, 8, 10])
+    """
 
     _dims = 1
     _op = staticmethod(F.conv1d)
@@ -121,6 +126,11 @@ class Conv1d(_Conv):
 
 class Conv2d(_Conv):
     """2-D convolution (cross-correlation) of images (N, C, H, W) or (C, H, W), plus a bias.
+
+    Attributes:
+        weight: (out_channels, in_channels / groups, *kernel_size), initialised uniformly on +-1 / sqrt(fan_in) with fan_in
+            the product of all sizes but the first.
+        bias: (out_channels,), initialised likewise; None without bias.
 
     Args:
         in_channels, out_channels: sizes of dimension 1 of input and output.
@@ -132,13 +142,13 @@ class Conv2d(_Conv):
         bias: whether a bias is added.
         padding_mode: "zeros", "reflect", "replicate" or "circular"; see nn.functional.pad.
 
-    Attributes:
-        weight: (out_channels, in_channels / groups, *kernel_size), initialised uniformly on +-1 / sqrt(fan_in) with fan_in
-            the product of all sizes but the first.
-        bias: (out_channels,), initialised likewise; None without bias.
-
     Raises:
         ValueError: if groups does not divide the channels, or for an unknown padding or padding_mode.
+
+    Example:
+        >>> layer = tg.nn.Conv2d(3, 8, kernel_size=3, stride=2, padding=1)
+        >>> layer(tg.zeros(1, 3, 32, 32)).shape
+        torch.Size([1, 8, 16, 16])
     """
 
     _dims = 2
@@ -146,7 +156,12 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution of volumes (N, C, D, H, W) or (C, D, H, W); arguments as Conv2d."""
+    """Convolution of volumes (N, C, D, H, W) or (C, D, H, W); arguments as Conv2d.
+
+    Example:
+        >>> tg.nn.Conv3d(3, 8, kernel_size=3)(tg.zeros(1, 3, 5, 5, 5)).shape
+        torch.Size([1, 8, 3, 3, 3])
+    """
 
     _dims = 3
     _op = staticmethod(F.conv3d)
@@ -204,7 +219,12 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Transposed convolution of sequences (N, C, L) or (C, L); arguments as ConvTranspose2d."""
+    """Transposed convolution of sequences (N, C, L) or (C, L); arguments as ConvTranspose2d.
+
+    Example:
+        >>> tg.nn.ConvTranspose1d(8, 3, kernel_size=4, stride=2, padding=1)(tg.zeros(1, 8, 5)).shape
+        torch.Size([1, 3, 10])
+    """
 
     _dims = 1
     _op = staticmethod(F.conv_transpose1d)
@@ -212,6 +232,10 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 class ConvTranspose2d(_ConvTransposeNd):
     """2-D transposed convolution of images (N, C, H, W) or (C, H, W): the vjp of Conv2d for its input, plus a bias.
+
+    Attributes:
+        weight: (in_channels, out_channels / groups, *kernel_size), initialised as Conv2d's.
+        bias: (out_channels,), initialised likewise; None without bias.
 
     Args:
         in_channels, out_channels: sizes of dimension 1 of input and output.
@@ -223,12 +247,13 @@ class ConvTranspose2d(_ConvTransposeNd):
         groups, bias, dilation: as in Conv2d.
         padding_mode: only "zeros".
 
-    Attributes:
-        weight: (in_channels, out_channels / groups, *kernel_size), initialised as Conv2d's.
-        bias: (out_channels,), initialised likewise; None without bias.
-
     Raises:
         ValueError: if groups does not divide the channels, or for another padding_mode.
+
+    Example:
+        >>> layer = tg.nn.ConvTranspose2d(8, 3, kernel_size=4, stride=2, padding=1)
+        >>> layer(tg.zeros(1, 8, 16, 16)).shape
+        torch.Size([1, 3, 32, 32])
     """
 
     _dims = 2

@@ -13,6 +13,10 @@ class CosineSimilarity(Functional, function=F.cosine_similarity):
 
     Args:
         eps: smallest length that counts.
+
+    Example:
+        >>> tg.nn.CosineSimilarity()(tg.tensor([[3.0, 4.0]]), tg.tensor([[1.0, 0.0]]))
+        tensor([0.6000])
     """
 
     @settings
@@ -29,6 +33,10 @@ class PairwiseDistance(Module):
     Args:
         p: order of the norm.
         keepdim: keep the last dimension, of size 1.
+
+    Example:
+        >>> tg.nn.PairwiseDistance()(tg.tensor([[3.0, 4.0]]), tg.zeros(1, 2))
+        tensor([5.0000])
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:

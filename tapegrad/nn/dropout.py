@@ -41,6 +41,12 @@ class Dropout(_DropoutNd):
 
     Raises:
         ValueError: for a p outside [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> layer = tg.nn.Dropout(0.5)
+        >>> layer(tg.ones(4)), layer.eval()(tg.ones(4))
+        (tensor([0., 0., 2., 0.]), tensor([1., 1., 1., 1.]))
     """
 
     _op = staticmethod(F.dropout)

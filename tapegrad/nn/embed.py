@@ -58,6 +58,9 @@ class _Table(Module):
 class Embedding(_Table):
     """Looks up rows of a table: indices (...) give vectors (..., D).
 
+    Attributes:
+        weight: (V, D), initialised with standard normal numbers.
+
     Args:
         num_embeddings: number of rows V; indices are in [0, V).
         embedding_dim: size D of a row.
@@ -67,11 +70,15 @@ class Embedding(_Table):
         scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in the input.
         sparse: no effect; gradients are dense.
 
-    Attributes:
-        weight: (V, D), initialised with standard normal numbers.
-
     Raises:
         AssertionError: if padding_idx is out of range.
+
+    Example:
+        >>> table = tg.nn.Embedding.from_pretrained(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> table(tg.tensor([1, 0, 1]))
+        tensor([[3., 4.],
+                [1., 2.],
+                [3., 4.]])
     """
 
     _padding = "Padding_idx"
@@ -110,17 +117,22 @@ class Embedding(_Table):
 class EmbeddingBag(_Table):
     """Sum, mean or maximum over bags of rows of a table.
 
+    Attributes:
+        weight: (V, D), initialised with standard normal numbers.
+
     Args:
         num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, sparse: as in Embedding.
         mode: "sum", "mean" or "max".
         include_last_offset: whether the last offset is the length of the input.
         padding_idx: index that is skipped; its row is initialised to zeros.
 
-    Attributes:
-        weight: (V, D), initialised with standard normal numbers.
-
     Raises:
         AssertionError: if padding_idx is out of range.
+
+    Example:
+        >>> bag = tg.nn.EmbeddingBag.from_pretrained(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> bag(tg.tensor([[0, 1]]))  # the mean
+        tensor([[2., 3.]])
     """
 
     def __init__(

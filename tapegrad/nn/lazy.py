@@ -142,7 +142,14 @@ class _Features(LazyLayer):
 
 
 class LazyLinear(_LastSize, Linear):
-    """Linear whose in_features is inferred from the first input."""
+    """Linear whose in_features is inferred from the first input.
+
+    Example:
+        >>> layer = tg.nn.LazyLinear(2)
+        >>> y = layer(tg.ones(5, 3))
+        >>> layer
+        Linear(in_features=3, out_features=2, bias=True)
+    """
 
 
 class LazyConv1d(_Channels, Conv1d):

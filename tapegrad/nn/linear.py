@@ -28,7 +28,12 @@ def affine(module: Any) -> tuple[Any, Any]:
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    Example:
+        >>> tg.nn.Identity()(tg.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -41,14 +46,20 @@ class Identity(Module):
 class Linear(Module):
     """input @ weight.T + bias, for inputs of shape (..., in_features).
 
+    Attributes:
+        weight: (out_features, in_features), initialised uniformly on +-1 / sqrt(in_features).
+        bias: (out_features,), initialised likewise; None without bias.
+
     Args:
         in_features: size of the last dimension of the input.
         out_features: size of the last dimension of the output.
         bias: whether a bias is added.
 
-    Attributes:
-        weight: (out_features, in_features), initialised uniformly on +-1 / sqrt(in_features).
-        bias: (out_features,), initialised likewise; None without bias.
+    Example:
+        >>> layer = tg.nn.Linear(3, 2)
+        >>> x = tg.ones(5, 3)
+        >>> tg.allclose(layer(x), x @ layer.weight.T + layer.bias)
+        True
     """
 
     weight: Parameter
@@ -88,17 +99,21 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """input1 @ weight[k] @ input2 + bias[k] for each output k.
 
+    Attributes:
+        weight: (out_features, in1_features, in2_features), initialised uniformly on +-1 / sqrt(in1_features).
+        bias: (out_features,), initialised likewise; None without bias.
+
     Args:
         in1_features, in2_features: sizes of the last dimensions of the inputs.
         out_features: size of the last dimension of the output.
         bias: whether a bias is added.
 
-    Attributes:
-        weight: (out_features, in1_features, in2_features), initialised uniformly on +-1 / sqrt(in1_features).
-        bias: (out_features,), initialised likewise; None without bias.
-
     Raises:
         ValueError: if in1_features is not positive.
+
+    Example:
+        >>> tg.nn.Bilinear(2, 3, 4)(tg.ones(5, 2), tg.ones(5, 3)).shape
+        torch.Size([5, 4])
     """
 
     weight: Parameter

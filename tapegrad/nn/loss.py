@@ -92,22 +92,42 @@ class OfTriplet(Functional):
 
 
 class L1Loss(OfTarget, _Loss, function=F.l1_loss):
-    """|input - target|, reduced by mean, sum or not at all ("none")."""
+    """abs(input - target), reduced by mean, sum or not at all ("none").
+
+    Example:
+        >>> tg.nn.L1Loss()(tg.tensor([1.0, 2.0]), tg.tensor([0.0, 2.0]))
+        tensor(0.5000)
+    """
 
 
 class MSELoss(OfTarget, _Loss, function=F.mse_loss):
-    """(input - target)**2, reduced by mean, sum or not at all ("none")."""
+    """(input - target)**2, reduced by mean, sum or not at all ("none").
+
+    Example:
+        >>> tg.nn.MSELoss()(tg.tensor([1.0, 2.0]), tg.tensor([0.0, 2.0]))
+        tensor(0.5000)
+    """
 
 
 class SmoothL1Loss(OfTarget, _Loss, function=F.smooth_l1_loss):
-    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
+    """d**2 / (2 * beta) where d = abs(input - target) is below beta, else d - beta / 2.
+
+    Example:
+        >>> tg.nn.SmoothL1Loss()(tg.tensor([3.0]), tg.tensor([0.0]))
+        tensor(2.5000)
+    """
 
     @settings
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None: ...
 
 
 class HuberLoss(OfTarget, _Loss, function=F.huber_loss):
-    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
+    """d**2 / 2 where d = abs(input - target) is below delta, else delta * (d - delta / 2).
+
+    Example:
+        >>> tg.nn.HuberLoss()(tg.tensor([3.0]), tg.tensor([0.0]))
+        tensor(2.5000)
+    """
 
     @settings
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -122,6 +142,10 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
         log_input: whether the input is the logarithm of the rate.
         full: add Stirling's approximation of log(target!) for targets above 1.
         eps: added to the rate before the logarithm, if log_input=False.
+
+    Example:
+        >>> tg.nn.PoissonNLLLoss()(tg.zeros(2), tg.ones(2))
+        tensor(1.)
     """
 
     @settings
@@ -141,6 +165,10 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
     Args:
         full: add the constant log(2 pi) / 2.
         eps: lower bound of the variance.
+
+    Example:
+        >>> tg.nn.GaussianNLLLoss()(tg.zeros(2), tg.ones(2), tg.ones(2))
+        tensor(0.5000)
     """
 
     @settings
@@ -156,6 +184,11 @@ class KLDivLoss(OfTarget, _Loss, function=F.kl_div):
 
     Args:
         log_target: whether target holds log probabilities as well.
+
+    Example:
+        >>> p, q = tg.tensor([[0.25, 0.75]]), tg.tensor([[0.5, 0.5]])
+        >>> tg.nn.KLDivLoss(reduction="batchmean")(q.log(), p)
+        tensor(0.1308)
     """
 
     @settings
@@ -169,6 +202,10 @@ class BCELoss(OfTarget, _WeightedLoss, function=F.binary_cross_entropy):
 
     Args:
         weight: factor of each element's loss, broadcast.
+
+    Example:
+        >>> tg.nn.BCELoss()(tg.tensor([0.5, 0.5]), tg.tensor([0.0, 1.0]))
+        tensor(0.6931)
     """
 
 
@@ -178,6 +215,10 @@ class BCEWithLogitsLoss(OfTarget, _Loss, function=F.binary_cross_entropy_with_lo
     Args:
         weight: factor of each element's loss, broadcast.
         pos_weight: factor of the positive part, broadcast.
+
+    Example:
+        >>> tg.nn.BCEWithLogitsLoss()(tg.tensor([0.0, 0.0]), tg.tensor([0.0, 1.0]))
+        tensor(0.6931)
     """
 
     @settings
@@ -209,6 +250,10 @@ class NLLLoss(OfLabels, _WeightedLoss, function=F.nll_loss):
     Args:
         weight: (C,), factor of each class.
         ignore_index: targets with this value are ignored.
+
+    Example:
+        >>> tg.nn.NLLLoss()(tg.zeros(2, 4).log_softmax(1), tg.tensor([0, 3]))
+        tensor(1.3863)
     """
 
     @settings
@@ -233,6 +278,14 @@ class CrossEntropyLoss(OfLabels, _WeightedLoss, function=F.cross_entropy):
         weight: (C,), factor of each class.
         ignore_index: class indices with this value are ignored.
         label_smoothing: weight in [0, 1] of the uniform distribution mixed into the target.
+
+    Example:
+        >>> logits = tg.zeros(2, 4, requires_grad=True)
+        >>> loss = tg.nn.CrossEntropyLoss()(logits, tg.tensor([0, 3]))
+        >>> loss.backward()
+        >>> logits.grad
+        tensor([[-0.3750,  0.1250,  0.1250,  0.1250],
+                [ 0.1250,  0.1250,  0.1250, -0.3750]])
     """
 
     @settings
@@ -329,7 +382,12 @@ class MultiLabelSoftMarginLoss(OfTarget, _WeightedLoss, function=F.multilabel_so
 
 
 class CosineEmbeddingLoss(OfTwo, _Loss, function=F.cosine_embedding_loss):
-    """1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where it is -1."""
+    """1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where it is -1.
+
+    Example:
+        >>> tg.nn.CosineEmbeddingLoss()(tg.tensor([[1.0, 0.0]]), tg.tensor([[0.0, 1.0]]), tg.tensor([1]))
+        tensor(1.)
+    """
 
     @settings
     def __init__(
@@ -338,7 +396,12 @@ class CosineEmbeddingLoss(OfTwo, _Loss, function=F.cosine_embedding_loss):
 
 
 class MarginRankingLoss(OfTwo, _Loss, function=F.margin_ranking_loss):
-    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1."""
+    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1.
+
+    Example:
+        >>> tg.nn.MarginRankingLoss(margin=1.0)(tg.tensor([1.0]), tg.tensor([2.0]), tg.tensor([1.0]))
+        tensor(2.)
+    """
 
     @settings
     def __init__(
@@ -355,6 +418,10 @@ class TripletMarginLoss(OfTriplet, _Loss, function=F.triplet_margin_loss):
 
     Raises:
         ValueError: for a margin that is not positive.
+
+    Example:
+        >>> tg.nn.TripletMarginLoss()(tg.zeros(1, 2), tg.tensor([[3.0, 4.0]]), tg.tensor([[0.0, 5.5]]))
+        tensor(0.5000)
     """
 
     @settings
@@ -396,6 +463,11 @@ class CTCLoss(_Loss, function=F.ctc_loss):
         blank: index of the blank class.
         reduction: "mean" (each loss divided by its target's length, then the mean), "sum" or "none".
         zero_infinity: replace infinite losses (target too long) and their gradients by 0.
+
+    Example:
+        >>> logs = tg.zeros(3, 1, 2).log_softmax(2)
+        >>> tg.nn.CTCLoss()(logs, tg.tensor([[1]]), (3,), (1,))
+        tensor(0.2877)
     """
 
     @settings

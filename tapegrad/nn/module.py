@@ -127,6 +127,18 @@ class Module:
 
     Attributes:
         training: whether the module is in training mode; see `train` and `eval`.
+
+    Example:
+        >>> class Affine(tg.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scale = tg.nn.Parameter(tg.tensor(2.0))
+        ...     def forward(self, x):
+        ...         return self.scale * x
+        >>> net = Affine()
+        >>> net(tg.tensor(3.0)).backward()
+        >>> [(name, p.grad) for name, p in net.named_parameters()]
+        [('scale', tensor(3.))]
     """
 
     training: bool

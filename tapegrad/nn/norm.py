@@ -110,7 +110,13 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L); arguments as BatchNorm2d."""
+    """Batch normalisation of (N, C) or (N, C, L); arguments as BatchNorm2d.
+
+    Example:
+        >>> tg.nn.BatchNorm1d(1)(tg.tensor([[1.0], [3.0]])).detach()
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in (2, 3):
@@ -122,6 +128,10 @@ class BatchNorm2d(_BatchNorm):
 
     Mean and variance are those of the batch in training mode, the running statistics in evaluation mode.
 
+    Attributes:
+        running_mean, running_var: (C,), the variance unbiased; None without track_running_stats.
+        num_batches_tracked: number of batches seen.
+
     Args:
         num_features: number of channels C.
         eps: added to the variance.
@@ -129,13 +139,14 @@ class BatchNorm2d(_BatchNorm):
         affine: whether there are a weight and (with bias) a bias of shape (C,).
         track_running_stats: whether running statistics are kept; without them those of the batch are always used.
 
-    Attributes:
-        running_mean, running_var: (C,), the variance unbiased; None without track_running_stats.
-        num_batches_tracked: number of batches seen.
-
     Raises:
         ValueError: for an input of another rank, or with one value per channel in training mode.
         RuntimeError: for another number of channels; under vmap, where each sample would update the statistics.
+
+    Example:
+        >>> layer = tg.nn.BatchNorm2d(3)
+        >>> layer(tg.ones(2, 3, 4, 4)).shape, layer.running_mean
+        (torch.Size([2, 3, 4, 4]), tensor([0.1000, 0.1000, 0.1000]))
     """
 
     def _check_input_dim(self, input: Any) -> None:
@@ -239,6 +250,10 @@ class InstanceNorm2d(_InstanceNorm):
     Raises:
         ValueError: for an input of another rank, with one value per channel in training mode, or, with affine, with
             another number of channels.
+
+    Example:
+        >>> tg.nn.InstanceNorm2d(1)(tg.tensor([[[[1.0, 3.0]]]]))
+        tensor([[[[-1.0000,  1.0000]]]])
     """
 
     _dims = 2
@@ -261,6 +276,10 @@ class GroupNorm(Module):
 
     Raises:
         ValueError: if num_groups does not divide num_channels.
+
+    Example:
+        >>> tg.nn.GroupNorm(2, 4)(tg.tensor([[1.0, 3.0, 10.0, 30.0]])).detach()
+        tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
 
     weight: Parameter | None
@@ -296,6 +315,11 @@ class LayerNorm(Module):
         normalized_shape: sizes of these dimensions, or the size of the last one.
         eps: added to the variance.
         elementwise_affine: whether there are a weight and (with bias) a bias of this shape.
+
+    Example:
+        >>> tg.nn.LayerNorm(2)(tg.tensor([[1.0, 3.0], [10.0, 30.0]])).detach()
+        tensor([[-1.0000,  1.0000],
+                [-1.0000,  1.0000]])
     """
 
     weight: Parameter | None
@@ -330,6 +354,10 @@ class RMSNorm(Module):
         normalized_shape: sizes of these dimensions, or the size of the last one.
         eps: added to the mean square; None: the machine epsilon of the input's dtype.
         elementwise_affine: whether there is a weight of this shape.
+
+    Example:
+        >>> tg.nn.RMSNorm(2)(tg.tensor([[1.0, 7.0]])).detach()
+        tensor([[0.2000, 1.4000]])
     """
 
     weight: Parameter | None

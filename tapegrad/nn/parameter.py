@@ -28,6 +28,12 @@ class Buffer(metaclass=BufferType):
     Args:
         data: the tensor whose memory it shares.
         persistent: whether it is part of the module's state_dict.
+
+    Example:
+        >>> module = tg.nn.Module()
+        >>> module.mean = tg.nn.Buffer(tg.zeros(2))
+        >>> module.state_dict()["mean"]
+        tensor([0., 0.])
     """
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:

@@ -37,7 +37,12 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maxima over windows of sequences (N, C, L) or (C, L); arguments as MaxPool2d."""
+    """Maxima over windows of sequences (N, C, L) or (C, L); arguments as MaxPool2d.
+
+    Example:
+        >>> tg.nn.MaxPool1d(2)(tg.tensor([[1.0, 5.0, 2.0, 3.0]]))
+        tensor([[5., 3.]])
+    """
 
     _op = staticmethod(F.max_pool1d)
 
@@ -52,6 +57,10 @@ class MaxPool2d(_MaxPoolNd):
         dilation: spacing between the elements of a window.
         return_indices: also return the flat indices of the maxima, for MaxUnpool2d.
         ceil_mode: keep a last window that extends beyond the input.
+
+    Example:
+        >>> tg.nn.MaxPool2d(2)(tg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[3.]]])
     """
 
     _op = staticmethod(F.max_pool2d)
@@ -163,6 +172,10 @@ class AvgPool2d(_AvgPoolNd):
         ceil_mode: keep a last window that extends beyond the input.
         count_include_pad: whether padding counts as elements.
         divisor_override: divisor of the sums, instead of the number of elements.
+
+    Example:
+        >>> tg.nn.AvgPool2d(2)(tg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[1.5000]]])
     """
 
     _op = staticmethod(F.avg_pool2d)
@@ -311,7 +324,12 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Means over output_size windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a size."""
+    """Means over output_size windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a size.
+
+    Example:
+        >>> tg.nn.AdaptiveAvgPool2d(1)(tg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[1.5000]]])
+    """
 
     _op = staticmethod(F.adaptive_avg_pool2d)
 

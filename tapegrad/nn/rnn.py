@@ -259,6 +259,11 @@ class RNN(RNNBase):
 
     Args:
         nonlinearity: "tanh" or "relu"; the fourth positional argument.
+
+    Example:
+        >>> outputs, h = tg.nn.RNN(3, 4, bidirectional=True)(tg.zeros(5, 2, 3))
+        >>> outputs.shape, h.shape
+        (torch.Size([5, 2, 8]), torch.Size([2, 2, 4]))
     """
 
     _bad_rank = "{}: Expected input to be 2D or 3D, got {}D tensor instead"
@@ -288,6 +293,11 @@ class LSTM(RNNBase):
 
     i, f, o = sigmoid(W_i x + b_i + U_i h + c_i), ..; g = tanh(W_g x + ..); c' = f c + i g; h' = o tanh(c').
     Arguments as RNNBase; states are pairs (h, c).
+
+    Example:
+        >>> outputs, (h, c) = tg.nn.LSTM(3, 4, num_layers=2)(tg.zeros(5, 2, 3))
+        >>> outputs.shape, h.shape, c.shape
+        (torch.Size([5, 2, 4]), torch.Size([2, 2, 4]), torch.Size([2, 2, 4]))
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -342,6 +352,11 @@ class GRU(RNNBase):
 
     r, z = sigmoid(W_r x + b_r + U_r h + c_r), ..; n = tanh(W_n x + b_n + r (U_n h + c_n)); h' = (1 - z) n + z h.
     Arguments as RNNBase.
+
+    Example:
+        >>> outputs, h = tg.nn.GRU(3, 4, batch_first=True)(tg.zeros(2, 5, 3))
+        >>> outputs.shape, h.shape
+        (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -419,7 +434,12 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN layer, h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu(...); arguments as RNNCellBase."""
+    """One step of an RNN layer, h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu(...); arguments as RNNCellBase.
+
+    Example:
+        >>> tg.nn.RNNCell(3, 4)(tg.zeros(2, 3)).shape
+        torch.Size([2, 4])
+    """
 
     _tanh, _relu = staticmethod(recurrent.rnn_tanh_cell), staticmethod(recurrent.rnn_relu_cell)
 
@@ -443,7 +463,13 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM layer; arguments as RNNCellBase."""
+    """One step of an LSTM layer; arguments as RNNCellBase.
+
+    Example:
+        >>> h, c = tg.nn.LSTMCell(3, 4)(tg.zeros(2, 3))
+        >>> h.shape, c.shape
+        (torch.Size([2, 4]), torch.Size([2, 4]))
+    """
 
     _cell = staticmethod(recurrent.lstm_cell)
 
@@ -461,7 +487,12 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU layer; arguments as RNNCellBase."""
+    """One step of a GRU layer; arguments as RNNCellBase.
+
+    Example:
+        >>> tg.nn.GRUCell(3, 4)(tg.zeros(2, 3)).shape
+        torch.Size([2, 4])
+    """
 
     _cell = staticmethod(recurrent.gru_cell)
 

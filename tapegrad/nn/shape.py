@@ -10,7 +10,12 @@ from .module import Module, shown
 
 
 class Flatten(Module):
-    """Merges dimensions start_dim to end_dim into one."""
+    """Merges dimensions start_dim to end_dim into one.
+
+    Example:
+        >>> tg.nn.Flatten()(tg.zeros(2, 3, 4, 4)).shape
+        torch.Size([2, 48])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -33,6 +38,10 @@ class Unflatten(Module):
 
     Raises:
         TypeError: for sizes that are not integers.
+
+    Example:
+        >>> tg.nn.Unflatten(1, (3, 4))(tg.zeros(2, 12)).shape
+        torch.Size([2, 3, 4])
     """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
@@ -89,7 +98,12 @@ class Fold(_Columns):
 
 
 class PixelShuffle(Module):
-    """Rearranges channels into blocks of pixels: the image becomes upscale_factor times as high and wide."""
+    """Rearranges channels into blocks of pixels: the image becomes upscale_factor times as high and wide.
+
+    Example:
+        >>> tg.nn.PixelShuffle(2)(tg.zeros(1, 12, 5, 5)).shape
+        torch.Size([1, 3, 10, 10])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -134,7 +148,12 @@ class ChannelShuffle(Module):
 
 
 class Upsample(Module):
-    """Resizes images (N, C, *sizes) to `size`, or by scale_factor; arguments as nn.functional.interpolate."""
+    """Resizes images (N, C, *sizes) to `size`, or by scale_factor; arguments as nn.functional.interpolate.
+
+    Example:
+        >>> tg.nn.Upsample(scale_factor=2)(tg.tensor([[[1.0, 2.0]]]))
+        tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,

@@ -118,7 +118,12 @@ class TransformerLayer(Module):
 
 
 class TransformerEncoderLayer(TransformerLayer):
-    """Self-attention and a feed-forward network; arguments as TransformerLayer."""
+    """Self-attention and a feed-forward network; arguments as TransformerLayer.
+
+    Example:
+        >>> tg.nn.TransformerEncoderLayer(8, nhead=2, batch_first=True)(tg.zeros(3, 5, 8)).shape
+        torch.Size([3, 5, 8])
+    """
 
     _attentions = ("self_attn",)
 
@@ -178,6 +183,11 @@ class TransformerEncoder(TransformerStack):
         num_layers: number of copies.
         norm: applied to the output, if given.
         enable_nested_tensor, mask_check: stored as attributes, no other effect.
+
+    Example:
+        >>> layer = tg.nn.TransformerEncoderLayer(8, nhead=2, batch_first=True)
+        >>> tg.nn.TransformerEncoder(layer, num_layers=2)(tg.zeros(3, 5, 8)).shape
+        torch.Size([3, 5, 8])
     """
 
     def __init__(
@@ -228,6 +238,9 @@ class TransformerDecoder(TransformerStack):
 class Transformer(Module):
     """An encoder and a decoder that attends to its output.
 
+    Attributes:
+        encoder, decoder: TransformerEncoder and TransformerDecoder; Glorot uniform initialisation of all matrices.
+
     Args:
         d_model: features E of inputs and outputs.
         nhead: number of attention heads.
@@ -235,8 +248,10 @@ class Transformer(Module):
         custom_encoder, custom_decoder: modules to use instead.
         dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as for TransformerLayer.
 
-    Attributes:
-        encoder, decoder: TransformerEncoder and TransformerDecoder; Glorot uniform initialisation of all matrices.
+    Example:
+        >>> net = tg.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+        >>> net(tg.zeros(3, 5, 8), tg.zeros(3, 4, 8)).shape
+        torch.Size([3, 4, 8])
     """
 
     def __init__(

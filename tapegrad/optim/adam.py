@@ -63,6 +63,14 @@ class Adam(AdamFamily):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = tg.optim.Adam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000, 1.9000])
     """
 
     def __init__(
@@ -101,6 +109,14 @@ class AdamW(Adam):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = tg.optim.AdamW([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8990, 1.8980])
     """
 
     def __init__(

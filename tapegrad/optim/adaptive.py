@@ -26,6 +26,14 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = tg.optim.Adagrad([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000, 1.9000])
     """
 
     def __init__(
@@ -120,6 +128,14 @@ class RMSprop(Optimizer):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = tg.optim.RMSprop([w], lr=0.01)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000, 1.9000])
     """
 
     def __init__(

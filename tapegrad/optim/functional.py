@@ -36,6 +36,14 @@ class pure:
     Raises:
         TypeError: if the class has no update formula (LBFGS calls a closure).
         ValueError: for settings out of range.
+
+    Example:
+        >>> optimizer = tg.optim.functional.pure(tg.optim.SGD, lr=0.1)
+        >>> params = {"w": tg.tensor([1.0, 2.0])}
+        >>> state = optimizer.init(params)
+        >>> grads = tg.func.grad(lambda p: (p["w"] ** 2).sum())(params)
+        >>> optimizer.update(grads, state, params)[0]
+        {'w': tensor([0.8000, 1.6000])}
     """
 
     def __init__(self, kind: type[Optimizer], **settings: Any) -> None:

@@ -135,6 +135,18 @@ class LBFGS(Optimizer):
     Raises:
         ValueError: for a negative lr or several groups.
         RuntimeError: for another line search.
+
+    Example:
+        >>> w = tg.tensor([3.0, -2.0], requires_grad=True)
+        >>> optimizer = tg.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 1) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> w.detach()
+        tensor([1.0000, 1.0000])
     """
 
     def __init__(

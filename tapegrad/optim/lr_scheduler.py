@@ -246,6 +246,14 @@ class LambdaLR(_ByFunctions):
 
     Raises:
         ValueError: if the list's length is not the number of groups.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     def __init__(
@@ -281,7 +289,19 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """Multiplies the learning rate by gamma every step_size steps."""
+    """Multiplies the learning rate by gamma every step_size steps.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(optimizer.param_groups[0]["lr"])
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
@@ -369,7 +389,16 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiplies the learning rate by gamma in every step."""
+    """Multiplies the learning rate by gamma in every step.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -404,6 +433,17 @@ class CosineAnnealingLR(LRScheduler):
     """Cosine annealing (Loshchilov and Hutter 2017): from the initial learning rate to eta_min in T_max steps, and back.
 
     Rates are computed from those of the previous step, so that other schedulers can act on them as well.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.8536, 0.5, 0.1464, 0.0]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -514,6 +554,14 @@ class SequentialLR(_Together):
 
     Raises:
         ValueError: without schedulers, for schedulers of another optimizer, or for a wrong number of milestones.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> schedules = tg.optim.lr_scheduler
+        >>> warmup = schedules.LinearLR(optimizer, 0.5, total_iters=2)
+        >>> scheduler = schedules.SequentialLR(optimizer, [warmup, schedules.ExponentialLR(optimizer, 0.9)], [2])
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     def __init__(
@@ -593,6 +641,14 @@ class ReduceLROnPlateau(LRScheduler):
     Raises:
         ValueError: for unknown modes, a factor of 1 or more, or a min_lr of wrong length.
         TypeError: if the first argument is not an optimizer.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> for loss in (1.0, 1.0, 1.0):
+        ...     scheduler.step(loss)
+        >>> scheduler.get_last_lr()
+        [0.1]
     """
 
     def __init__(
@@ -800,6 +856,12 @@ class OneCycleLR(_WithMomentum):
         ValueError: without a length, for settings out of range, for more steps than the length, or for an optimizer without
             momentum.
         TypeError: if the first argument is not an optimizer.
+
+    Example:
+        >>> optimizer = tg.optim.SGD([tg.zeros(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = tg.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+        >>> round(scheduler.get_last_lr()[0], 4)
+        0.04
     """
 
     def __init__(

@@ -129,6 +129,14 @@ class Muon(Optimizer):
     Raises:
         ValueError: for settings out of range, or parameters that are not matrices.
         RuntimeError: for complex parameters.
+
+    Example:
+        >>> w = tg.eye(2).requires_grad_()
+        >>> optimizer = tg.optim.Muon([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.shape
+        torch.Size([2, 2])
     """
 
     scalars = ()

@@ -25,6 +25,16 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: for negative settings, or nesterov without momentum or with dampening.
+
+    Example:
+        >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = tg.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.detach()
+        tensor([0.4600, 0.9200])
     """
 
     def __init__(

@@ -106,6 +106,10 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's: the mean, or a custom average.
 
+    Attributes:
+        module: the copy.
+        n_averaged: number of updates.
+
     Args:
         model: the model.
         device: device of the copy.
@@ -113,12 +117,15 @@ class AveragedModel(Module):
         multi_avg_fn: the same for lists of parameters, in place.
         use_buffers: average the buffers too; otherwise they are copied from the model.
 
-    Attributes:
-        module: the copy.
-        n_averaged: number of updates.
-
     Raises:
         AssertionError: if both avg_fn and multi_avg_fn are given.
+
+    Example:
+        >>> net = tg.nn.Linear(1, 1)
+        >>> averaged = tg.optim.swa_utils.AveragedModel(net)
+        >>> averaged.update_parameters(net)
+        >>> tg.equal(averaged.module.weight, net.weight)
+        True
     """
 
     def __init__(

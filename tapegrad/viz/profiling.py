@@ -99,6 +99,13 @@ class profile(Report):
     of one number (`tg.func.grad(f)(0.5)`); and, on JAX's devices, whatever runs after the call has returned. While a profile
     is open, small softmax, layer_norm and the like run as large ones do: their backward computes anew what the forward could
     have handed on.
+
+    Example:
+        >>> x = tg.ones(1000, requires_grad=True)
+        >>> with tg.profile() as p:
+        ...     x.exp().sum().backward()
+        >>> sorted({row.operation for row in p.rows})
+        ['exp', 'sum']
     """
 
     def __init__(self) -> None:

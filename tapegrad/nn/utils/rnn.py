@@ -45,6 +45,11 @@ class PackedSequence(PackedSequence_):
         batch_sizes: int64 (T,), number of sequences with an element at each step.
         sorted_indices: order of the sequences by decreasing length; None if they were already sorted.
         unsorted_indices: the inverse permutation.
+
+    Example:
+        >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])])
+        >>> isinstance(packed, tg.nn.utils.rnn.PackedSequence), packed.data
+        (True, tensor([1, 4, 2, 5, 3]))
     """
 
     def __new__(

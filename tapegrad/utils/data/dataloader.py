@@ -102,6 +102,14 @@ class DataLoader(Loader["T_co", "B_co"]):
     Raises:
         ValueError: for mutually exclusive arguments.
         RuntimeError: while iterating, if a worker dies or times out. An exception in a worker is re-raised with its type.
+
+    Example:
+        >>> data = tg.utils.data.TensorDataset(tg.arange(5.0), tg.arange(5))
+        >>> for x, y in tg.utils.data.DataLoader(data, batch_size=2):
+        ...     print(x, y)
+        tensor([0., 1.]) tensor([0, 1])
+        tensor([2., 3.]) tensor([2, 3])
+        tensor([4.]) tensor([4])
     """
 
     _iterator: Any = None

@@ -26,6 +26,15 @@ class Dataset(Generic[T_co]):
 
     A subclass may define `__getitems__(indices)`, which returns a list of samples; DataLoader calls it if present.
     `a + b` is a ConcatDataset.
+
+    Example:
+        >>> class Squares(tg.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 4
+        ...     def __getitem__(self, i):
+        ...         return i * i
+        >>> list(tg.utils.data.DataLoader(Squares(), batch_size=2))
+        [tensor([0, 1]), tensor([4, 9])]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -55,7 +64,13 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Sample i is the tuple (t[i] for each tensor t); all tensors have the same size(0)."""
+    """Sample i is the tuple (t[i] for each tensor t); all tensors have the same size(0).
+
+    Example:
+        >>> data = tg.utils.data.TensorDataset(tg.arange(4.0), tg.tensor([0, 1, 0, 1]))
+        >>> len(data), data[1]
+        (4, (tensor(1.), tensor(1)))
+    """
 
     tensors: tuple[Tensor, ...]
 
@@ -173,7 +188,12 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """A subset of a dataset: sample i is the dataset's sample indices[i]."""
+    """A subset of a dataset: sample i is the dataset's sample indices[i].
+
+    Example:
+        >>> list(tg.utils.data.Subset(["a", "b", "c"], [2, 0]))
+        ['c', 'a']
+    """
 
     dataset: Any
     indices: Any  # a sequence, an array or a tensor of integers
