@@ -22,6 +22,11 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     Args:
         probs: probability of 1.
         logits: log odds of probs, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.Bernoulli(0.25)
+        >>> d.log_prob(tg.tensor([1.0, 0.0])), d.mean
+        (tensor([-1.3863, -0.2877]), tensor(0.2500))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -20,6 +20,11 @@ class Beta(ExponentialFamily):
     Args:
         concentration1: first shape parameter (alpha), for the end at 1.
         concentration0: second shape parameter (beta), for the end at 0.
+
+    Example:
+        >>> d = tg.distributions.Beta(2.0, 3.0)
+        >>> d.log_prob(tg.tensor(0.5)), d.mean
+        (tensor(0.4055), tensor(0.4000))
     """
 
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}

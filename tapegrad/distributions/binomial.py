@@ -39,6 +39,11 @@ class Binomial(Trials):
         total_count: number of trials.
         probs: probability of success.
         logits: log odds of success, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.Binomial(4, 0.5)
+        >>> d.log_prob(tg.tensor(2.0)), d.mean
+        (tensor(-0.9808), tensor(2.))
     """
 
     arg_constraints: ClassVar[Any] = {

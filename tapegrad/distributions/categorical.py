@@ -22,6 +22,11 @@ class Categorical(ProbsOrLogits):
     Args:
         probs: (..., K), unnormalised probabilities; stored normalised.
         logits: (..., K), unnormalised log probabilities, as an alternative; stored normalised.
+
+    Example:
+        >>> d = tg.distributions.Categorical(probs=tg.tensor([0.25, 0.75]))
+        >>> d.log_prob(tg.tensor(1)), d.entropy()
+        (tensor(-0.2877), tensor(0.5623))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}

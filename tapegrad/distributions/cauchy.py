@@ -20,6 +20,11 @@ class Cauchy(Distribution):
     Args:
         loc: median.
         scale: half width at half maximum.
+
+    Example:
+        >>> d = tg.distributions.Cauchy(0.0, 1.0)
+        >>> d.log_prob(tg.tensor(0.0))
+        tensor(-1.1447)
     """
 
     loc: Tensor

@@ -16,6 +16,11 @@ class Chi2(Gamma):
 
     Args:
         df: degrees of freedom.
+
+    Example:
+        >>> d = tg.distributions.Chi2(3.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-1.4189), tensor(3.))
     """
 
     arg_constraints: ClassVar[Any] = {"df": constraints.positive}

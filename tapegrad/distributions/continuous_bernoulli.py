@@ -23,6 +23,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         probs: the parameter, in (0, 1).
         logits: log odds of probs, as an alternative.
         lims: no effect; the formulas are accurate at and near 1/2.
+
+    Example:
+        >>> d = tg.distributions.ContinuousBernoulli(0.25)
+        >>> d.log_prob(tg.tensor(0.5)), d.mean
+        (tensor(-0.0498), tensor(0.4102))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

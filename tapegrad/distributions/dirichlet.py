@@ -17,6 +17,11 @@ class Dirichlet(ExponentialFamily):
 
     Args:
         concentration: (..., K), shape parameters.
+
+    Example:
+        >>> d = tg.distributions.Dirichlet(tg.tensor([1.0, 1.0, 2.0]))
+        >>> d.log_prob(tg.tensor([0.25, 0.25, 0.5])), d.mean
+        (tensor(1.0986), tensor([0.2500, 0.2500, 0.5000]))
     """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.independent(constraints.positive, 1)}

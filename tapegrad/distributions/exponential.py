@@ -18,6 +18,11 @@ class Exponential(ExponentialFamily):
 
     Args:
         rate: 1 / mean.
+
+    Example:
+        >>> d = tg.distributions.Exponential(2.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-1.3069), tensor(0.5000))
     """
 
     rate: Tensor

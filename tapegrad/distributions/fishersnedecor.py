@@ -21,6 +21,11 @@ class FisherSnedecor(Distribution):
     Args:
         df1: degrees of freedom of the numerator.
         df2: degrees of freedom of the denominator.
+
+    Example:
+        >>> d = tg.distributions.FisherSnedecor(3.0, 4.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-1.0684), tensor(2.))
     """
 
     df1: Tensor

@@ -20,6 +20,11 @@ class Gamma(ExponentialFamily):
     Args:
         concentration: shape parameter.
         rate: inverse scale.
+
+    Example:
+        >>> d = tg.distributions.Gamma(2.0, 3.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.8028), tensor(0.6667))
     """
 
     concentration: Tensor

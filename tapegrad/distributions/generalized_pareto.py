@@ -23,6 +23,11 @@ class GeneralizedPareto(Distribution):
         loc: lower bound.
         scale: scale.
         concentration: tail index.
+
+    Example:
+        >>> d = tg.distributions.GeneralizedPareto(0.0, 1.0, 0.5)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-1.2164), tensor(2.))
     """
 
     loc: Tensor

@@ -22,6 +22,11 @@ class Geometric(ProbsOrLogits):
     Args:
         probs: probability of success, in (0, 1].
         logits: log odds of probs, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.Geometric(0.25)
+        >>> d.log_prob(tg.tensor(2.0)), d.mean
+        (tensor(-1.9617), tensor(3.))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -22,6 +22,11 @@ class Gumbel(TransformedDistribution):
     Args:
         loc: mode.
         scale: scale.
+
+    Example:
+        >>> d = tg.distributions.Gumbel(0.0, 1.0)
+        >>> d.log_prob(tg.tensor(0.0)), d.mean
+        (tensor(-1.), tensor(0.5772))
     """
 
     loc: Tensor

@@ -14,10 +14,15 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Half):
-    """Distribution of |x| for x of Cauchy(0, scale).
+    """Distribution of abs(x) for x of Cauchy(0, scale).
 
     Args:
         scale: scale of the Cauchy distribution.
+
+    Example:
+        >>> d = tg.distributions.HalfCauchy(1.0)
+        >>> d.log_prob(tg.tensor(1.0))
+        tensor(-1.1447)
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:

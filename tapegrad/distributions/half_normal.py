@@ -13,10 +13,15 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Half):
-    """Distribution of |x| for x of Normal(0, scale).
+    """Distribution of abs(x) for x of Normal(0, scale).
 
     Args:
         scale: standard deviation of the normal distribution.
+
+    Example:
+        >>> d = tg.distributions.HalfNormal(1.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.7258), tensor(0.7979))
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:

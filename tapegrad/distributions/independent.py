@@ -21,6 +21,11 @@ class Independent(Distribution):
 
     Raises:
         ValueError: if the distribution has fewer batch dimensions.
+
+    Example:
+        >>> d = tg.distributions.Independent(tg.distributions.Normal(tg.zeros(3, 2), 1.0), 1)
+        >>> d.batch_shape, d.event_shape, d.log_prob(tg.zeros(3, 2)).shape
+        (torch.Size([3]), torch.Size([2]), torch.Size([3]))
     """
 
     base_dist: Distribution

@@ -21,6 +21,11 @@ class InverseGamma(TransformedDistribution):
     Args:
         concentration: shape parameter.
         rate: rate of x, the scale of 1 / x.
+
+    Example:
+        >>> d = tg.distributions.InverseGamma(3.0, 2.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.6137), tensor(1.))
     """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}

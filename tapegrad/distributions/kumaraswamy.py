@@ -22,6 +22,11 @@ class Kumaraswamy(TransformedDistribution):
     Args:
         concentration1: exponent of x.
         concentration0: exponent of 1 - x ** concentration1.
+
+    Example:
+        >>> d = tg.distributions.Kumaraswamy(2.0, 3.0)
+        >>> d.log_prob(tg.tensor(0.5)), d.mean
+        (tensor(0.5232), tensor(0.4571))
     """
 
     concentration1: Tensor

@@ -15,11 +15,16 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Laplace distribution: density exp(-|x - loc| / scale) / (2 scale).
+    """Laplace distribution: density exp(-abs(x - loc) / scale) / (2 * scale).
 
     Args:
         loc: mean.
         scale: mean absolute deviation.
+
+    Example:
+        >>> d = tg.distributions.Laplace(0.0, 1.0)
+        >>> d.log_prob(tg.tensor(2.0)), d.variance
+        (tensor(-2.6931), tensor(2.))
     """
 
     loc: Tensor

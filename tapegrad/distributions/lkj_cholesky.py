@@ -25,6 +25,12 @@ class LKJCholesky(Distribution):
     Args:
         dim: size of the matrices, at least 2.
         concentration: positive; 1 is the uniform distribution over correlation matrices.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> L = tg.distributions.LKJCholesky(3).sample()
+        >>> (L @ L.T).diagonal()
+        tensor([1.0000, 1.0000, 1.0000])
     """
 
     concentration: Tensor

@@ -19,6 +19,11 @@ class LogNormal(TransformedDistribution):
     Args:
         loc: mean of x.
         scale: standard deviation of x.
+
+    Example:
+        >>> d = tg.distributions.LogNormal(0.0, 1.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.9189), tensor(1.6487))
     """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}

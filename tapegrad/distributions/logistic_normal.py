@@ -19,6 +19,11 @@ class LogisticNormal(TransformedDistribution):
     Args:
         loc: (..., K-1), means of x for K categories.
         scale: standard deviations of x.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.distributions.LogisticNormal(tg.zeros(2), tg.ones(2)).sample().sum()
+        tensor(1.)
     """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}

@@ -32,6 +32,12 @@ class LowRankMultivariateNormal(Distribution):
         loc: (..., n), mean.
         cov_factor: (..., n, rank), W.
         cov_diag: (..., n), the diagonal of D.
+
+    Example:
+        >>> d = tg.distributions.LowRankMultivariateNormal(tg.zeros(2), tg.tensor([[1.0], [0.0]]), tg.ones(2))
+        >>> d.covariance_matrix
+        tensor([[2., 0.],
+                [0., 1.]])
     """
 
     loc: Tensor

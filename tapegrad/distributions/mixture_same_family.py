@@ -23,6 +23,12 @@ class MixtureSameFamily(Distribution):
 
     Raises:
         ValueError: if their batch shapes do not match.
+
+    Example:
+        >>> d = tg.distributions
+        >>> mixture = d.MixtureSameFamily(d.Categorical(tg.ones(2)), d.Normal(tg.tensor([-1.0, 1.0]), 1.0))
+        >>> mixture.log_prob(tg.tensor(0.0)), mixture.variance
+        (tensor(-1.4189), tensor(2.))
     """
 
     arg_constraints: ClassVar[Any] = {}

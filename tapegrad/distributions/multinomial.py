@@ -25,6 +25,11 @@ class Multinomial(Distribution):
         total_count: number of draws (int).
         probs: (..., K), unnormalised probabilities.
         logits: (..., K), unnormalised log probabilities, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.Multinomial(4, tg.tensor([0.5, 0.5]))
+        >>> d.log_prob(tg.tensor([2.0, 2.0])), d.mean
+        (tensor(-0.9808), tensor([2., 2.]))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -85,6 +85,11 @@ class MultivariateNormal(GivenByMatrix):
         covariance_matrix: (..., n, n), positive definite.
         precision_matrix: inverse of the covariance matrix, as an alternative.
         scale_tril: Cholesky factor of the covariance matrix, as an alternative; saves the factorisation.
+
+    Example:
+        >>> d = tg.distributions.MultivariateNormal(tg.zeros(2), tg.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> d.log_prob(tg.ones(2)), d.variance
+        (tensor(-2.7205), tensor([2.0000, 2.0000]))
     """
 
     arg_constraints: ClassVar[Any] = {

@@ -22,6 +22,11 @@ class NegativeBinomial(Trials):
         total_count: number of failures, a nonnegative real number.
         probs: probability of success, in [0, 1).
         logits: log odds of success, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.NegativeBinomial(3, 0.5)
+        >>> d.log_prob(tg.tensor(2.0)), d.mean
+        (tensor(-1.6740), tensor(3.))
     """
 
     arg_constraints: ClassVar[Any] = {

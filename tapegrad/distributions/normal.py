@@ -15,11 +15,19 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """Normal distribution.
+    """Normal distribution: density exp(-((x - loc) / scale)**2 / 2) / (scale * sqrt(2 * pi)).
 
     Args:
         loc: mean.
         scale: standard deviation.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> loc = tg.tensor(0.0, requires_grad=True)
+        >>> d = tg.distributions.Normal(loc, 1.0)
+        >>> d.rsample((3,)).sum().backward()  # samples carry gradients
+        >>> d.log_prob(tg.tensor(1.0)), loc.grad
+        (tensor(-1.4189, grad_fn=<SubBackward0>), tensor(3.))
     """
 
     loc: Tensor

@@ -53,6 +53,11 @@ class OneHotCategorical(OfCategorical):
     Args:
         probs: (..., K), unnormalised probabilities.
         logits: (..., K), unnormalised log probabilities, as an alternative.
+
+    Example:
+        >>> d = tg.distributions.OneHotCategorical(probs=tg.tensor([0.25, 0.75]))
+        >>> d.log_prob(tg.tensor([0.0, 1.0]))
+        tensor(-0.2877)
     """
 
     support = constraints.one_hot
@@ -90,7 +95,14 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical with straight-through samples: they have the gradient of probs (Bengio et al., arXiv:1308.3432)."""
+    """OneHotCategorical with straight-through samples: they have the gradient of probs (Bengio et al., arXiv:1308.3432).
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> p = tg.tensor([0.25, 0.75], requires_grad=True)
+        >>> tg.distributions.OneHotCategoricalStraightThrough(probs=p).rsample().detach()
+        tensor([0., 1.])
+    """
 
     has_rsample = True
 

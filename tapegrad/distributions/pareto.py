@@ -20,6 +20,11 @@ class Pareto(TransformedDistribution):
     Args:
         scale: lower bound.
         alpha: shape parameter (tail exponent).
+
+    Example:
+        >>> d = tg.distributions.Pareto(1.0, 3.0)
+        >>> d.log_prob(tg.tensor(2.0)), d.mean
+        (tensor(-1.6740), tensor(1.5000))
     """
 
     scale: Tensor

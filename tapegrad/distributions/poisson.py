@@ -19,6 +19,11 @@ class Poisson(ExponentialFamily):
 
     Args:
         rate: mean.
+
+    Example:
+        >>> d = tg.distributions.Poisson(2.0)
+        >>> d.log_prob(tg.tensor(3.0)), d.mean
+        (tensor(-1.7123), tensor(2.))
     """
 
     rate: Tensor

@@ -54,6 +54,12 @@ class RelaxedBernoulli(TransformedDistribution):
         temperature: relaxation temperature; values approach 0 and 1 as it goes to 0.
         probs: probability of 1.
         logits: log odds of probs, as an alternative.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> x = tg.distributions.RelaxedBernoulli(0.5, probs=tg.tensor(0.5)).rsample()
+        >>> 0.0 < x.item() < 1.0
+        True
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -55,6 +55,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         temperature: relaxation temperature; samples approach one-hot vectors as it goes to 0.
         probs: (..., K), unnormalised probabilities.
         logits: (..., K), unnormalised log probabilities, as an alternative.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.distributions.RelaxedOneHotCategorical(0.5, probs=tg.tensor([0.25, 0.75])).rsample().sum()
+        tensor(1.)
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}

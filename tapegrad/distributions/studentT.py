@@ -22,6 +22,11 @@ class StudentT(Distribution):
         df: degrees of freedom.
         loc: location.
         scale: scale.
+
+    Example:
+        >>> d = tg.distributions.StudentT(3.0)
+        >>> d.log_prob(tg.tensor(0.0)), d.variance
+        (tensor(-1.0009), tensor(3.))
     """
 
     df: Tensor

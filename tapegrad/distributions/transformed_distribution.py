@@ -27,6 +27,12 @@ class TransformedDistribution(Distribution):
 
     Raises:
         ValueError: if transforms are not Transforms, or the base distribution has too few dimensions.
+
+    Example:
+        >>> d = tg.distributions
+        >>> log_normal = d.TransformedDistribution(d.Normal(0.0, 1.0), [d.ExpTransform()])
+        >>> log_normal.log_prob(tg.tensor(1.0))
+        tensor(-0.9189)
     """
 
     base_dist: Any

@@ -231,6 +231,11 @@ class ComposeTransform(Transform):
     Args:
         parts: transforms, applied in order.
         cache_size: cache size of the composition and of each part.
+
+    Example:
+        >>> d = tg.distributions
+        >>> d.ComposeTransform([d.AffineTransform(1.0, 2.0), d.ExpTransform()])(tg.tensor(0.0))
+        tensor(2.7183)
     """
 
     _settings = ("parts",)
@@ -580,7 +585,13 @@ class _Increasing(Transform):
 
 
 class ExpTransform(_Increasing):
-    """y = exp(x)."""
+    """y = exp(x).
+
+    Example:
+        >>> t = tg.distributions.ExpTransform()
+        >>> t(tg.tensor(1.0)), t.inv(t(tg.tensor(1.0)))
+        (tensor(2.7183), tensor(1.0000))
+    """
 
     codomain = constraints.positive
 
@@ -595,7 +606,12 @@ class ExpTransform(_Increasing):
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1 by the dtype's precision."""
+    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1 by the dtype's precision.
+
+    Example:
+        >>> tg.distributions.SigmoidTransform()(tg.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7311])
+    """
 
     codomain = constraints.unit_interval
 
@@ -630,7 +646,12 @@ class SoftplusTransform(_Increasing):
 
 
 class TanhTransform(_Increasing):
-    """y = tanh(x)."""
+    """y = tanh(x).
+
+    Example:
+        >>> tg.distributions.TanhTransform()(tg.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -645,7 +666,12 @@ class TanhTransform(_Increasing):
 
 
 class AbsTransform(Transform):
-    """y = |x|; the inverse returns y."""
+    """y = abs(x); the inverse returns y.
+
+    Example:
+        >>> tg.distributions.AbsTransform()(tg.tensor([-1.0, 2.0]))
+        tensor([1., 2.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -700,6 +726,11 @@ class AffineTransform(Transform):
         loc: number or tensor.
         scale: number or tensor, of any sign.
         event_dim: number of rightmost dimensions that form one event.
+
+    Example:
+        >>> t = tg.distributions.AffineTransform(1.0, 2.0)
+        >>> t(tg.tensor(3.0)), t.inv(tg.tensor(7.0)), t.log_abs_det_jacobian(tg.tensor(3.0), tg.tensor(7.0))
+        (tensor(7.), tensor(3.), tensor(0.6931))
     """
 
     bijective = True
@@ -773,7 +804,12 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """(..., K-1) to the simplex in (..., K) by stick breaking: each number gives a fraction of the remaining mass."""
+    """(..., K-1) to the simplex in (..., K) by stick breaking: each number gives a fraction of the remaining mass.
+
+    Example:
+        >>> tg.distributions.StickBreakingTransform()(tg.zeros(2))
+        tensor([0.3333, 0.3333, 0.3333])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex

@@ -18,6 +18,11 @@ class Uniform(Distribution):
     Args:
         low: lower bound.
         high: upper bound.
+
+    Example:
+        >>> d = tg.distributions.Uniform(0.0, 2.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.6931), tensor(1.))
     """
 
     low: Tensor

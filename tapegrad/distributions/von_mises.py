@@ -24,6 +24,11 @@ class VonMises(Distribution):
     Args:
         loc: an angle in radians.
         concentration: inverse spread around loc.
+
+    Example:
+        >>> d = tg.distributions.VonMises(0.0, 1.0)
+        >>> d.log_prob(tg.tensor(0.0))
+        tensor(-1.0738)
     """
 
     loc: Tensor

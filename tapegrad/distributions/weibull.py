@@ -21,6 +21,11 @@ class Weibull(TransformedDistribution):
     Args:
         scale: scale.
         concentration: shape parameter.
+
+    Example:
+        >>> d = tg.distributions.Weibull(1.0, 2.0)
+        >>> d.log_prob(tg.tensor(1.0)), d.mean
+        (tensor(-0.3069), tensor(0.8862))
     """
 
     scale: Tensor

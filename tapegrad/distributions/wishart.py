@@ -34,6 +34,12 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         covariance_matrix: (..., p, p), covariance of x.
         precision_matrix: inverse of the covariance matrix, as an alternative.
         scale_tril: Cholesky factor of the covariance matrix, as an alternative; saves the factorisation.
+
+    Example:
+        >>> d = tg.distributions.Wishart(3.0, tg.eye(2))
+        >>> d.log_prob(tg.eye(2)), d.mean
+        (tensor(-3.5310), tensor([[3., 0.],
+                [0., 3.]]))
     """
 
     df: Tensor
