@@ -354,7 +354,7 @@ def _power_pooling(dims: int) -> Callable[..., Any]:
     A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0.
 
     Args:
-        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes, floating-point.
+        input: (N, C, *sizes) or (C, *sizes) with {dims} sizes.
         norm_type: the power, not 0; the elements are taken without abs.
         kernel_size: sizes of a window; it and stride: one int, or one for each size.
         stride: steps between windows; the kernel size by default.
