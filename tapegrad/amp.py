@@ -100,6 +100,9 @@ def _check_type(device_type: Any) -> None:
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast exists for a device type: True for "cpu" and "cuda".
 
+    Args:
+        device_type: name of a device type, such as "cpu".
+
     Example:
         >>> tg.amp.is_autocast_available("cpu"), tg.amp.is_autocast_available("mps")
         (True, False)
@@ -109,6 +112,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is active for a device type; always False for "cuda".
+
+    Args:
+        device_type: "cpu" or "cuda", the default, as in PyTorch.
 
     Example:
         >>> with tg.autocast("cpu"):
@@ -131,6 +137,9 @@ def is_autocast_cpu_enabled() -> bool:
 
 def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda".
+
+    Args:
+        device_type: "cpu" or "cuda".
 
     Example:
         >>> with tg.autocast("cpu", dtype=tg.float16):

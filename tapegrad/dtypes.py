@@ -265,6 +265,9 @@ PYTHON, ZERO_DIM, DIM = range(3)
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both; an integer never widens a floating-point type.
 
+    Args:
+        type1, type2: dtypes.
+
     Example:
         >>> tg.promote_types(tg.int64, tg.float16), tg.promote_types(tg.uint8, tg.int8)
         (torch.float16, torch.int16)
@@ -285,6 +288,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers.
+
+    Args:
+        from_, to: dtypes.
 
     Example:
         >>> tg.can_cast(tg.float64, tg.int64), tg.can_cast(tg.int64, tg.float16)

@@ -28,6 +28,9 @@ _disabled_torch_function_impl = _disabled_torch_function_impl
 def has_torch_function(relevant_args: Iterable[Any], /) -> bool:
     """Whether one of the arguments overrides public functions, or a mode is entered.
 
+    Args:
+        relevant_args: the arguments, of any types.
+
     Example:
         >>> tg.overrides.has_torch_function((tg.zeros(2), 3.0))
         False
@@ -78,7 +81,10 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor, or of a class with `__torch_function__`.
+    """Whether an object is a tensor, or of a class with `__torch_function__`.
+
+    Args:
+        inp: any object.
 
     Example:
         >>> tg.overrides.is_tensor_like(tg.zeros(2)), tg.overrides.is_tensor_like(np.zeros(2))

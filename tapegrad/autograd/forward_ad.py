@@ -302,9 +302,16 @@ def dual_of(home: DualLevel, x: Any, v: Any) -> Any:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Value and tangent of a dual tensor at a level, by default the one entered last.
+    """Value and tangent of a dual tensor at a level.
 
     The tangent is None for a tensor without a tangent at that level, and outside all levels.
+
+    Args:
+        tensor: a tensor, dual or not.
+        level: number of the dual level; default: the one entered last.
+
+    Returns:
+        A named tuple (primal, tangent).
 
     Raises:
         RuntimeError: if there is no open level of that number.

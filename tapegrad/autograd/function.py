@@ -917,6 +917,9 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     It runs without recording. Its results count as functions of every argument of forward that requires grad, so no
     derivative is silently omitted.
 
+    Args:
+        fn: the method, of (ctx, *cotangents).
+
     Example:
         >>> class Square(tg.autograd.Function):
         ...     @staticmethod

@@ -75,6 +75,9 @@ class save_on_cpu(saved_tensors_hooks):
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Context manager: inside, entering saved_tensors_hooks raises RuntimeError with this message.
 
+    Args:
+        error_message: the error's text.
+
     Raises:
         RuntimeError: if such hooks are active on entry.
 

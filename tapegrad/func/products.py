@@ -51,6 +51,9 @@ def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
 def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
     """The value of a scalar function and a vector-Hessian product, by reverse mode over the gradient; see `hvp`.
 
+    Args:
+        f, primals, tangents: as for `hvp`.
+
     Example:
         >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
         >>> tg.func.vhp(lambda x: (x**3).sum(), x, v)

@@ -60,6 +60,9 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
     The module can then be used in `vmap`, where buffers cannot be written.
 
+    Args:
+        root: the module, which is changed.
+
     Example:
         >>> net = tg.func.replace_all_batch_norm_modules_(tg.nn.Sequential(tg.nn.Linear(2, 2), tg.nn.BatchNorm1d(2)))
         >>> net[1].running_mean is None

@@ -265,14 +265,19 @@ def multi_head_attention_forward(
         query: (L, N, E) or (L, E); the output has its shape.
         key, value: (S, N, ..) or (S, ..).
         embed_dim_to_check: E.
+        num_heads: number of heads, which divides E.
         in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): the maps of query, key and value.
-        bias_k, bias_v: (1, 1, E): a position more for key and value.
+        bias_k, bias_v: (1, 1, E): a position more for key and value; or None.
         add_zero_attn: one more position, of zeros.
+        dropout_p: probability with which weights are dropped, if training.
+        out_proj_weight, out_proj_bias: (E, E) and (E,): the map of the heads' results.
+        training: whether weights are dropped.
         key_padding_mask: (N, S), positions that are closed (bool), or what is added.
-        attn_mask: (L, S) or (N * num_heads, L, S), likewise.
         need_weights: return the weights, (N, L, S) averaged over the heads, or (N, num_heads, L, S).
+        attn_mask: (L, S) or (N * num_heads, L, S), likewise.
         use_separate_proj_weight: take q_proj_weight, k_proj_weight and v_proj_weight.
         static_k, static_v: keys and values of (N * num_heads, S, E / num_heads) in place of the mapped ones.
+        average_attn_weights: whether the returned weights are averaged over the heads.
         is_causal: a hint that attn_mask is causal.
 
     Returns:

@@ -130,10 +130,11 @@ def _stack(rnn_type: str, states: str) -> Callable[..., Any]:
 
     Args:
         input: (T, B, features), or (B, T, features) with batch_first; packed: (sum(batch_sizes), features).
-        args: padded: hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: batch_sizes,
-            hx, params, has_biases, num_layers, dropout, train, bidirectional. hx is {"the pair (h, c)" if pair else "h"}, of
-            shape (num_layers * directions, B, width); params are of each layer and direction w_ih, w_hh, with has_biases
-            b_ih and b_hh{", with projections w_hr" if pair else ""}; dropout is between layers, if train.
+        args, kwargs: padded: hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed:
+            batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. hx is
+            {"the pair (h, c)" if pair else "h"}, of shape (num_layers * directions, B, width); params are of each layer and
+            direction w_ih, w_hh, with has_biases b_ih and b_hh{", with projections w_hr" if pair else ""}; dropout is
+            between layers, if train.
 
     Returns:
         (outputs, {states}), the last layer's h at all steps, and the states of all layers after the last one.

@@ -36,7 +36,7 @@ def save(
         obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
         f: a path, or a binary file to write to. The suffixes .safetensors and .npz select these formats, which store a
             dict of names and tensors.
-        pickle_module: accepted, not used.
+        pickle_module: accepted, not used, as are the arguments that begin with an underscore.
         pickle_protocol: protocol of the pickle in the file, 1 or higher.
 
     Raises:

@@ -56,6 +56,9 @@ EVERYWHERE = hooks.EVERYWHERE
 def typename(obj: Any, /) -> str:
     """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes.
 
+    Args:
+        obj: any object.
+
     Example:
         >>> tg.typename(tg.zeros(2)), tg.typename(3), tg.typename(np.zeros(2))
         ('torch.FloatTensor', 'int', 'numpy.ndarray')

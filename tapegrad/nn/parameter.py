@@ -164,6 +164,9 @@ def way_back(t: Any) -> Callable[[], None]:
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet, as those of lazy layers before their first call.
 
+    Args:
+        param: a parameter, a buffer or another tensor.
+
     Example:
         >>> layer = tg.nn.LazyLinear(2)
         >>> tg.nn.parameter.is_lazy(layer.weight)

@@ -956,6 +956,13 @@ class Tensor(Filling, Protocols, TableMethods):
     def resize_as_(self, other: Any, *, memory_format: Any = None) -> Tensor:
         """resize_ to other's shape, and with preserve_format to its order in memory.
 
+        Args:
+            other: the tensor whose shape is taken.
+            memory_format: tg.preserve_format for other's order in memory.
+
+        Returns:
+            This tensor.
+
         Example:
             >>> x = tg.arange(6.0)
             >>> tg.resize_as_(x, tg.zeros(2, 2))

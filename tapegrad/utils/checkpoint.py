@@ -341,6 +341,9 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
     """Context manager that overrides the argument debug of checkpoints; None: no override.
 
+    Args:
+        enabled: the value in place of the argument, or None.
+
     Example:
         >>> with tg.utils.checkpoint.set_checkpoint_debug_enabled(True):
         ...     y = tg.utils.checkpoint.checkpoint(tg.sin, tg.ones(2, requires_grad=True))

@@ -12,6 +12,10 @@ M = TypeVar("M", bound=Module)
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
     """Return the module unchanged: weights are always in row-major order.
 
+    Args:
+        module: any module.
+        memory_format: of no effect.
+
     Example:
         >>> net = tg.nn.Conv2d(1, 1, 3)
         >>> tg.nn.utils.convert_conv2d_weight_memory_format(net, tg.channels_last) is net
@@ -22,6 +26,10 @@ def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
     """Return the module unchanged: weights are always in row-major order.
+
+    Args:
+        module: any module.
+        memory_format: of no effect.
 
     Example:
         >>> net = tg.nn.Conv3d(1, 1, 3)

@@ -325,6 +325,10 @@ def check_added(module: Any, tensor_name: str, parametrization: Any) -> None:
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a module, or its tensor of the given name, is parametrised.
 
+    Args:
+        module: any module.
+        tensor_name: name of a parameter or buffer; None: whether any is parametrised.
+
     Example:
         >>> layer = tg.nn.utils.parametrizations.weight_norm(tg.nn.Linear(3, 2))
         >>> is_parametrized = tg.nn.utils.parametrize.is_parametrized

@@ -363,6 +363,10 @@ class CustomFromMask(BasePruningMethod):
 def identity(module: M, name: str) -> M:
     """Give a parameter a mask of ones; returns the module, with name_orig and name_mask added.
 
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+
     Example:
         >>> from tapegrad.nn.utils import prune
         >>> layer = prune.identity(tg.nn.Linear(2, 1), "weight")
@@ -375,6 +379,11 @@ def identity(module: M, name: str) -> M:
 
 def random_unstructured(module: M, name: str, amount: Any) -> M:
     """Prune a number (int) or fraction (float) of a parameter's elements at random; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+        amount: number (int) or fraction (float) of the elements.
 
     Example:
         >>> from tapegrad.nn.utils import prune
@@ -409,6 +418,12 @@ def l1_unstructured(module: M, name: str, amount: Any, importance_scores: Any = 
 
 def random_structured(module: M, name: str, amount: Any, dim: int) -> M:
     """Prune a number (int) or fraction (float) of a parameter's channels along dim at random; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
+        amount: number (int) or fraction (float) of the channels.
+        dim: dimension of the channels.
 
     Example:
         >>> from tapegrad.nn.utils import prune
@@ -508,6 +523,10 @@ def custom_from_mask(module: M, name: str, mask: Any) -> M:
 
 def remove(module: M, name: str) -> M:
     """Make pruning permanent: the parameter becomes a plain one with zeros; returns the module.
+
+    Args:
+        module: the module, which is changed.
+        name: its parameter.
 
     Raises:
         ValueError: if the parameter is not pruned.

@@ -330,6 +330,9 @@ def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> P
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The packed sequences as a list, in the order before packing.
 
+    Args:
+        packed_sequences: a PackedSequence.
+
     Example:
         >>> packed = tg.nn.utils.rnn.pack_sequence([tg.tensor([1, 2, 3]), tg.tensor([4, 5])])
         >>> tg.nn.utils.rnn.unpack_sequence(packed)

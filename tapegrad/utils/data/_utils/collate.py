@@ -60,6 +60,9 @@ def _like_sequence(value: Any, items: list[Any]) -> Any:
 def default_convert(data: Any) -> Any:
     """Convert arrays, also inside mappings and sequences, to tensors that share memory; other values are unchanged.
 
+    Args:
+        data: arrays, tensors, and containers of them.
+
     Example:
         >>> tg.utils.data.default_convert({"x": np.array([1, 2]), "name": "a"})
         {'x': tensor([1, 2]), 'name': 'a'}
