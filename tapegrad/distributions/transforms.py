@@ -34,8 +34,9 @@ __all__ = [
 
 
 class Transform:
-    """Base of transforms. A subclass defines domain, codomain, `_call`, and those of `_inverse`, `sign` and
-    `log_abs_det_jacobian` that exist.
+    """Base of transforms, maps y = t(x) with an inverse and the logarithm of the Jacobian's determinant.
+
+    A subclass defines domain, codomain, `_call`, and those of `_inverse`, `sign` and `log_abs_det_jacobian` that exist.
 
     Args:
         cache_size: 1 caches the last (value, result), so that the inverse of the result returns the same tensor object; 0
