@@ -46,9 +46,9 @@ class autocast:
         RuntimeError: if device_type is neither "cpu" nor "cuda".
 
     Example:
-        >>> with tg.autocast("cpu"):
+        >>> with tg.autocast("cpu", dtype=tg.float16):
         ...     print((tg.ones(2, 2) @ tg.ones(2, 2)).dtype)
-        torch.bfloat16
+        torch.float16
     """
 
     def __init__(
@@ -117,7 +117,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
         device_type: "cpu" or "cuda", the default, as in PyTorch.
 
     Example:
-        >>> with tg.autocast("cpu"):
+        >>> with tg.autocast("cpu", dtype=tg.float16):
         ...     print(tg.is_autocast_enabled("cpu"), tg.is_autocast_enabled("cuda"))
         True False
     """
@@ -128,7 +128,7 @@ def is_autocast_cpu_enabled() -> bool:
     """Whether CPU autocast is active.
 
     Example:
-        >>> with tg.autocast("cpu"):
+        >>> with tg.autocast("cpu", dtype=tg.float16):
         ...     print(tg.is_autocast_cpu_enabled())
         True
     """
@@ -206,8 +206,8 @@ def custom_fwd(
         ...     @tg.amp.custom_fwd(device_type="cpu", cast_inputs=tg.float32)
         ...     def forward(ctx, x):
         ...         return x * x
-        >>> with tg.amp.autocast("cpu"):
-        ...     print(Square.apply(tg.ones(2, dtype=tg.bfloat16)).dtype)
+        >>> with tg.autocast("cpu", dtype=tg.float16):
+        ...     print(Square.apply(tg.ones(2, dtype=tg.float16)).dtype)
         torch.float32
     """
     _check_type(device_type)
