@@ -1025,7 +1025,7 @@ def linear_cross_entropy(
         options: how PyTorch splits the work; of no effect.
 
     Returns:
-        A 0-dim tensor; with reduction="none" one of target's shape.
+        A 0-dim tensor; with reduction="none" one of shape (N, ...) or ().
 
     Raises:
         RuntimeError: for shapes that do not fit.
