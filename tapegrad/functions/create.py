@@ -59,12 +59,29 @@ def home(data: Any, device: Any) -> Any:
 
 
 def get_default_device() -> dtypes.device:
-    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
+    """The device of new tensors: device(type='cpu') unless chosen by `set_default_device` or a `with device` block.
+
+    Example:
+        >>> tg.get_default_device()
+        device(type='cpu')
+    """
     return check_device(None)
 
 
 def set_default_device(device: Any) -> None:
-    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
+    """Choose where new tensors are made, here and in what is called from here.
+
+    Args:
+        device: a device or its name, such as "cpu"; None: the CPU.
+
+    Raises:
+        RuntimeError: if the device is not there.
+
+    Example:
+        >>> tg.set_default_device("cpu")
+        >>> tg.zeros(2).device
+        device(type='cpu')
+    """
     dtypes.DEFAULT.set((devices.CPU if device is None else check_device(device), *dtypes.DEFAULT.get()[1:]))
 
 
@@ -281,14 +298,48 @@ def tensor(
 ) -> Any:
     """A new leaf tensor that copies the data: numbers, nested sequences, arrays.
 
-    Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
-    Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences.
+    Python floats give the default dtype (float32 unless changed), complex numbers its complex form, ints int64, bools bool;
+    arrays and tensors keep their dtype. The copy has no history: `clone()` copies with one.
+
+    Args:
+        data: a number, nested lists or tuples of numbers, arrays or tensors, an array, or a tensor.
+        dtype: dtype of the result; by default that of the data.
+        device: where the result is; by default where the data are, or the default device.
+        requires_grad: whether operations on the result are recorded; floating-point or complex dtypes only.
+        pin_memory: has no effect.
+
+    Raises:
+        TypeError: for strings and arrays of dtypes that no tensor has.
+        ValueError: for sequences of unequal lengths.
+        RuntimeError: for other objects, numbers that an integer dtype cannot hold, and requires_grad=True with integers.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> x.grad
+        tensor([2., 4., 6.])
     """
     return finish(copied(data, dtype), requires_grad, home(data, device))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
-    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
+    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory.
+
+    Args:
+        data: what `tensor` takes.
+        dtype, device: of the result, by default those of the data; what differs is converted, and a tensor keeps its
+            history.
+
+    Returns:
+        The tensor itself if nothing is to be converted, a tensor on the array's memory, or else a new tensor.
+
+    Example:
+        >>> a = np.zeros(2)
+        >>> t = tg.as_tensor(a)
+        >>> a[0] = 5.0
+        >>> t
+        tensor([5., 0.], dtype=torch.float64)
+    """
     to = check_device(home(data, device))
     if isinstance(data, Box):
         return data.to(to, dtype)  # type: ignore[attr-defined]
@@ -339,7 +390,25 @@ def _joined(data: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def from_numpy(ndarray: Any) -> Any:
-    """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
+    """A tensor that shares memory with the array, both ways; what the tape saves of it is copied.
+
+    Args:
+        ndarray: an array of bools, integers, floating-point or complex numbers, of any shape and strides.
+
+    Returns:
+        A leaf of the array's shape and dtype.
+
+    Raises:
+        TypeError: if it is no ndarray, or its dtype is none of a tensor.
+
+    Example:
+        >>> a = np.array([1.0, 2.0])
+        >>> t = tg.from_numpy(a)
+        >>> t.add_(10.0)
+        tensor([11., 12.], dtype=torch.float64)
+        >>> a
+        array([11., 12.])
+    """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = dtypes.with_canonical_dtype(np.asarray(ndarray))
@@ -350,7 +419,20 @@ def from_numpy(ndarray: Any) -> Any:
 
 @factory
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Zeros of the given sizes."""
+    """Zeros of the given sizes.
+
+    Args:
+        sizes: the sizes, one by one or as a sequence; none give a 0-dim tensor. Also as `size`.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> tg.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]])
+    """
     if min(shape := given("zeros", "size", sizes, size), default=0) < 0:
         raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}.")
     return finish(np.zeros(checked_size(shape), _dtype(dtype)), requires_grad, device)
@@ -358,13 +440,39 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
 
 @factory
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Ones of the given sizes."""
+    """Ones of the given sizes.
+
+    Args:
+        sizes: the sizes, one by one or as a sequence; none give a 0-dim tensor. Also as `size`.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> tg.ones(2, 3, dtype=tg.int64)
+        tensor([[1, 1, 1],
+                [1, 1, 1]])
+    """
     return finish(np.ones(checked_size(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
 @factory
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Uninitialised memory of the given sizes."""
+    """Uninitialised memory of the given sizes: its values are any until they are written.
+
+    Args:
+        sizes: the sizes, one by one or as a sequence; none give a 0-dim tensor. Also as `size`.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> tg.empty(2, 3).fill_(1.0)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
     return finish(np.empty(checked_size(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
@@ -381,7 +489,22 @@ def checked_size(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """The value repeated to the given sizes, in its own dtype."""
+    """The value repeated to the given sizes.
+
+    Args:
+        size: the sizes, as a sequence.
+        fill_value: a number or 0-dim tensor, taken as a constant.
+        dtype: by default int64 for an int, bool for a bool, else the default dtype (complex for a complex number).
+        device, requires_grad: of the result; by default the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size, or a value that the dtype cannot hold.
+
+    Example:
+        >>> tg.full((2, 3), 7)
+        tensor([[7, 7, 7],
+                [7, 7, 7]])
+    """
     fill_value = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
     if isinstance(fill_value, Box) and running_trace() is not None:
         return finish(_repeated(copied(fill_value, dtype), given("full", "size", (size,))), requires_grad, device)
@@ -398,13 +521,36 @@ def _repeated(value: Any, shape: tuple[int, ...]) -> Any:
 
 @factory
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A number as a 0-dim tensor of the default dtype."""
+    """A number as a 0-dim tensor of the default dtype.
+
+    Args:
+        s: a number.
+        dtype, device, requires_grad: of the result; by default the default dtype, also for an int, the default device,
+            False.
+
+    Example:
+        >>> tg.scalar_tensor(3)
+        tensor(3.)
+    """
     return finish(np.asarray(from_data(s, dtype or dtypes.get_default_dtype())), requires_grad, device)
 
 
 @factory
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Uninitialised memory with the given sizes and steps (in elements)."""
+    """Uninitialised memory with the given sizes and steps.
+
+    Args:
+        size: the sizes, as a sequence.
+        stride: for each dimension the step from one element to the next, in elements.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: if there are not as many steps as sizes, or for a negative one.
+
+    Example:
+        >>> tg.empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
     shape, steps = checked_size(given("empty_strided", "size", (size,))), given("empty_strided", "stride", (stride,))
     if len(shape) != len(steps):
         raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
@@ -418,7 +564,20 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
 def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
+    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout.
+
+    Args:
+        size: the sizes, as a sequence.
+        physical_layout: the dimensions, from that of the largest step to that of step 1.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: if physical_layout is no permutation of the dimensions.
+
+    Example:
+        >>> tg.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+        (12, 1, 3)
+    """
     shape, order = checked_size(given("empty_permuted", "size", (size,))), tuple(physical_layout)
     if sorted(order) != np.arange(len(shape)).tolist():
         raise RuntimeError(
@@ -428,7 +587,7 @@ def empty_permuted(
     return finish(dense.transpose(np.argsort(order)) if order else dense, requires_grad, device)
 
 
-def _triangle(name: str, positions: Callable[..., Any]) -> Any:
+def _triangle(name: str, positions: Callable[..., Any], doc: str) -> Any:
     def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
         if row < 0 or col < 0:
             side, n = ("row", row) if row < 0 else ("col", col)
@@ -436,14 +595,54 @@ def _triangle(name: str, positions: Callable[..., Any]) -> Any:
         return finish(np.array(positions(row, offset, col), _dtype(dtype, np.dtype(np.int64))), False, device)
 
     function.__name__ = function.__qualname__ = f"{name}_indices"
-    function.__doc__ = (
-        f"Row and column numbers, as two rows, of the {'lower' if name == 'tril' else 'upper'} triangle of a matrix."
-    )
+    function.__doc__ = doc
     return factory(function)
 
 
-tril_indices = _triangle("tril", np.tril_indices)
-triu_indices = _triangle("triu", np.triu_indices)
+tril_indices = _triangle(
+    "tril",
+    np.tril_indices,
+    """Row and column numbers, as two rows, of the lower triangle of a matrix.
+
+    Args:
+        row, col: numbers of rows and of columns.
+        offset: the triangle reaches up to this diagonal: 0 the main one, above it positive, below it negative.
+        dtype, device: of the result; by default int64, the default device.
+
+    Returns:
+        Tensor (2, n) of the positions in row-major order.
+
+    Raises:
+        RuntimeError: for a negative number of rows or columns.
+
+    Example:
+        >>> tg.tril_indices(2, 3)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """,
+)
+triu_indices = _triangle(
+    "triu",
+    np.triu_indices,
+    """Row and column numbers, as two rows, of the upper triangle of a matrix.
+
+    Args:
+        row, col: numbers of rows and of columns.
+        offset: the triangle begins at this diagonal: 0 the main one, above it positive, below it negative.
+        dtype, device: of the result; by default int64, the default device.
+
+    Returns:
+        Tensor (2, n) of the positions in row-major order.
+
+    Raises:
+        RuntimeError: for a negative number of rows or columns.
+
+    Example:
+        >>> tg.triu_indices(2, 3)
+        tensor([[0, 0, 0, 1, 1],
+                [0, 1, 2, 1, 2]])
+    """,
+)
 
 
 @factory
@@ -451,7 +650,25 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """base to the power of `steps` evenly spaced values from start to end."""
+    """base to the power of `steps` evenly spaced values from start to end: base ** linspace(start, end, steps).
+
+    Args:
+        start, end: the exponents of the first and the last value; numbers or 0-dim tensors, taken as constants.
+        steps: number of values.
+        base: a number, default 10.
+        dtype, device, requires_grad: of the result; by default the default dtype (complex for complex ends), the default
+            device, False.
+
+    Returns:
+        A vector of `steps` values.
+
+    Raises:
+        RuntimeError: for a negative number of steps, or complex ends and a real dtype.
+
+    Example:
+        >>> tg.logspace(0, 3, 4)
+        tensor([   1.,   10.,  100., 1000.])
+    """
     start, end = number_of(start), number_of(end)
     dt = _of_real("logspace", _dtype(dtype, _of_numbers(start, end)), start, end)
     return finish(silently(_powers, start, end, steps, base, dt), requires_grad, device)
@@ -505,7 +722,20 @@ def _of_real(name: str, dtype: Any, *values: Any) -> Any:
 
 @factory
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Identity matrix."""
+    """The n by m matrix with 1 on its diagonal and 0 elsewhere; m is n by default.
+
+    Args:
+        n, m: numbers of rows and of columns.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative number.
+
+    Example:
+        >>> tg.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
@@ -528,7 +758,24 @@ def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+    """The vector start, start + step, .. before end: ceil((end - start) / step) values.
+
+    Args:
+        start: the first value; with one bound given that is the end, and the start is 0.
+        end: bound that is not reached.
+        step: a number other than 0, default 1.
+        dtype: by default int64 if all numbers are integers, else the default dtype.
+        device, requires_grad: of the result; by default the default device, False.
+
+    Raises:
+        RuntimeError: for the step 0, a step away from the end, or a bound that is not finite.
+
+    Example:
+        >>> tg.arange(5)
+        tensor([0, 1, 2, 3, 4])
+        >>> tg.arange(1, 2, 0.25)
+        tensor([1.0000, 1.2500, 1.5000, 1.7500])
+    """
     start, end, step = _progression(start, end, step)
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}. In arange().")
@@ -561,7 +808,20 @@ def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
 def range(
     start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
+    """The vector start, start + step, .. up to end, which is included; `arange` is preferred.
+
+    Args:
+        start, end, step: numbers; with one bound given that is the end, and the start is 0.
+        dtype, device, requires_grad: of the result; by default the default dtype, also for integers, the default device,
+            False.
+
+    Raises:
+        RuntimeError: for the step 0 or a step away from the end.
+
+    Example:
+        >>> tg.range(1, 4)
+        tensor([1., 2., 3., 4.])
+    """
     start, end, step = _progression(start, end, step)
     values = start + step * np.arange(int((end - start) / step) + 1)
     return finish(silently(values.astype, _dtype(dtype)), requires_grad, device)
@@ -569,13 +829,27 @@ def range(
 
 @factory
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """`steps` values from start to end, both included, evenly spaced."""
+    """The vector of `steps` values from start to end, both included, evenly spaced.
+
+    Args:
+        start, end: numbers or 0-dim tensors, taken as constants.
+        steps: number of values; one is the start.
+        dtype, device, requires_grad: of the result; by default the default dtype (complex for complex ends), the default
+            device, False.
+
+    Raises:
+        RuntimeError: for a negative number of steps, or complex ends and a real dtype.
+
+    Example:
+        >>> tg.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
     start, end = number_of(start), number_of(end)
     dt = _of_real("linspace", _dtype(dtype, _of_numbers(start, end)), start, end)
     return finish(silently(_evenly, start, end, steps, dt), requires_grad, device)
 
 
-def _like(make: Any, name: str) -> Any:
+def _like(make: Any, name: str, doc: str) -> Any:
     def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         shape_of(input)
         form, batches = memory_of(input)
@@ -584,18 +858,71 @@ def _like(make: Any, name: str) -> Any:
         return finish(wrapped_at(values, batches) if batches else values, requires_grad, home(input, device))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
+    function.__doc__ = doc
     return factory(function)
 
 
-zeros_like = _like(np.zeros_like, "zeros_like")
-ones_like = _like(np.ones_like, "ones_like")
-empty_like = _like(np.empty_like, "empty_like")
+zeros_like = _like(
+    np.zeros_like,
+    "zeros_like",
+    """Zeros of input's shape, dtype and memory layout.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Example:
+        >>> tg.zeros_like(tg.tensor([[1, 2], [3, 4]]))
+        tensor([[0, 0],
+                [0, 0]])
+    """,
+)
+ones_like = _like(
+    np.ones_like,
+    "ones_like",
+    """Ones of input's shape, dtype and memory layout.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Example:
+        >>> tg.ones_like(tg.tensor([1.0, 2.0]), dtype=tg.int64)
+        tensor([1, 1])
+    """,
+)
+empty_like = _like(
+    np.empty_like,
+    "empty_like",
+    """Uninitialised memory of input's shape, dtype and memory layout: its values are any until they are written.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Example:
+        >>> tg.empty_like(tg.ones(3, 2).T).stride()
+        (1, 2)
+    """,
+)
 
 
 @factory
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """The value repeated to input's shape, in input's dtype."""
+    """The value repeated to input's shape.
+
+    Args:
+        input: tensor of any shape and dtype.
+        fill_value: a number or 0-dim tensor, taken as a constant.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Raises:
+        RuntimeError: if the dtype cannot hold the value.
+
+    Example:
+        >>> tg.full_like(tg.zeros(2), 7.0)
+        tensor([7., 7.])
+    """
     dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
     value = filling(fill_value, dt)
     if running_trace() is not None and isinstance(fill_value, Box):
@@ -611,6 +938,11 @@ class Generator(random.Generator):
     """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed.
 
     Numbers are drawn on the host for every device, so that a seed gives the same ones on all of them.
+
+    Example:
+        >>> g = tg.Generator().manual_seed(0)
+        >>> tg.rand(2, generator=g)
+        tensor([0.4963, 0.7682])
     """
 
     def __init__(self, device: Any = "cpu") -> None:
@@ -756,7 +1088,21 @@ def draw(
 def rand(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Uniform on [0, 1)."""
+    """Uniform random numbers on [0, 1).
+
+    Args:
+        sizes: the sizes, one by one or as a sequence. Also as `size`.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.rand(3)
+        tensor([0.4963, 0.7682, 0.0885])
+    """
     shape = checked_size(given("rand", "size", sizes, size))
     return finish(draw("uniform", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
@@ -765,7 +1111,21 @@ def rand(
 def randn(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Standard normal."""
+    """Standard normal random numbers: mean 0, variance 1; complex ones have half the variance in each part.
+
+    Args:
+        sizes: the sizes, one by one or as a sequence. Also as `size`.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.randn(3)
+        tensor([ 1.5410, -0.2934, -2.1788])
+    """
     shape = checked_size(given("randn", "size", sizes, size))
     return finish(draw("normal", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
@@ -773,7 +1133,23 @@ def randn(
 @factory
 def randint(*args: Any, size: Any = None, low: int | None = None, high: int | None = None, generator: Any = None,
             dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
-    """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
+    """Random integers in [low, high), each with the same probability: randint(high, size) or randint(low, high, size).
+
+    Args:
+        low: the least integer, default 0.
+        high: the first integer that is not drawn.
+        size: the sizes, as a sequence.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default int64, the default device, False.
+
+    Raises:
+        RuntimeError: if low is not below high, or the dtype is complex or cannot hold the bounds.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.randint(1, 7, (5,))
+        tensor([3, 4, 6, 1, 2])
+    """
     if size is None:
         *args, size = args  # type: ignore[assignment]
     if high is None:
@@ -790,7 +1166,21 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
 
 @factory
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A random permutation of 0 .. n-1."""
+    """A random permutation of 0 .. n-1.
+
+    Args:
+        n: number of elements.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default int64, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative number.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.randperm(5)
+        tensor([4, 0, 1, 3, 2])
+    """
     dt = _dtype(dtype, np.dtype(np.int64))
 
     def make(g: Any, full: tuple[int, ...]) -> Any:
@@ -812,7 +1202,18 @@ def _drawn_like(
 def rand_like(
     input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
+    """Uniform random numbers on [0, 1) of input's shape, dtype and memory layout.
+
+    Args:
+        input: float or complex tensor.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.rand_like(tg.zeros(3))
+        tensor([0.4963, 0.7682, 0.0885])
+    """
     return _drawn_like(input, "uniform_", generator, dtype, device, requires_grad)
 
 
@@ -820,7 +1221,18 @@ def rand_like(
 def randn_like(
     input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Standard normal of input's shape, dtype and memory layout."""
+    """Standard normal random numbers of input's shape, dtype and memory layout.
+
+    Args:
+        input: float or complex tensor.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.randn_like(tg.zeros(3))
+        tensor([ 1.5410, -0.2934, -2.1788])
+    """
     return _drawn_like(input, "normal_", generator, dtype, device, requires_grad)
 
 
@@ -829,7 +1241,23 @@ def randint_like(
     input: Any, *args: Any, low: int | None = None, high: int | None = None, generator: Any = None, dtype: Any = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
+    """Random integers in [low, high) of input's shape: randint_like(input, high) or randint_like(input, low, high).
+
+    Args:
+        input: real tensor.
+        low: the least integer, default 0.
+        high: the first integer that is not drawn.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default input's dtype and device, False.
+
+    Raises:
+        RuntimeError: if low is not below high, or the dtype cannot hold the bounds.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.randint_like(tg.zeros(3), 1, 7)
+        tensor([3., 4., 6.])
+    """
     if high is None:
         *args, high = args  # type: ignore[assignment]
     if args:
@@ -842,9 +1270,25 @@ def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
+    """Normal random numbers mean + std * noise: of numbers and a size, or of tensors, which broadcast.
 
-    The gradient of a tensor is the gradient of mean + std * noise.
+    The gradient of a tensor is the gradient of mean + std * noise with the noise as a constant.
+
+    Args:
+        mean, std: numbers with a size; else numbers or tensors, one of them at least a tensor.
+        size: the sizes, as a sequence.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+        dtype, device, requires_grad: of the result; by default the tensors', or the default dtype and device, False.
+
+    Raises:
+        RuntimeError: for a negative or complex std.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> std = tg.tensor([1.0, 10.0], requires_grad=True)
+        >>> tg.normal(0.0, std).sum().backward()
+        >>> std.grad
+        tensor([ 1.5410, -0.2934])
     """
     if size is not None:
         made = draw("normal", checked_size(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
@@ -864,7 +1308,24 @@ def normal(
 
 @factory
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
-    """1 with the probability given by each element, or with probability p, else 0."""
+    """1 with the probability given by each element, or with probability p, else 0; the gradient is 0.
+
+    Args:
+        input: float tensor of probabilities in [0, 1]; with `p` only its shape and dtype matter.
+        p: probability of each 1.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for a probability outside of [0, 1].
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.bernoulli(tg.tensor([0.0, 0.5, 1.0]))
+        tensor([0., 0., 1.])
+    """
     if p is not None:
         return empty_like(input).bernoulli_(p, generator=generator)
     drawn = drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
@@ -872,7 +1333,23 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
-    """Poisson numbers of the rates given by each element."""
+    """Poisson random numbers of the rates given by each element; the gradient is 0.
+
+    Args:
+        input: float tensor of rates >= 0.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for a negative rate.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.poisson(tg.tensor([1.0, 10.0, 100.0]))
+        tensor([  2.,  15., 109.])
+    """
     if not silently(np.greater_equal, examined(input), 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = drawn_from(lambda g, rates: g.poisson(rates), input, generator)
@@ -881,7 +1358,25 @@ def poisson(input: Any, generator: Any = None) -> Any:
 
 @factory
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
-    """Indices drawn with probabilities proportional to input's rows."""
+    """Indices drawn with probabilities proportional to a vector, or to each row of a matrix.
+
+    Args:
+        input: float tensor (n,) or (rows, n) of weights >= 0, which need not sum to 1.
+        num_samples: number of indices for each row.
+        replacement: whether an index may be drawn again, default False.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+
+    Returns:
+        int64 tensor (num_samples,) or (rows, num_samples).
+
+    Raises:
+        RuntimeError: for negative or infinite weights, weights that are all 0, or more samples than n without replacement.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.multinomial(tg.tensor([0.0, 1.0, 3.0]), 6, replacement=True)
+        tensor([2, 2, 2, 2, 2, 2])
+    """
     rank = len(shape_of(input))
 
     def make(g: Any, weights: Any) -> Any:
@@ -894,28 +1389,76 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator and return it: PyTorch's CPU streams follow."""
+    """Seed the default generator: the numbers drawn after it are those of PyTorch's CPU streams with this seed.
+
+    Args:
+        seed: an integer.
+
+    Returns:
+        The default generator.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.rand(1)
+        tensor([0.4963])
+    """
     default_generator.manual_seed(int(seed))
     return default_generator
 
 
 def seed() -> int:
-    """Seed the default generator from the operating system's entropy and return the seed."""
+    """Seed the default generator from the operating system's entropy.
+
+    Returns:
+        The seed, an int.
+
+    Example:
+        >>> tg.seed() == tg.initial_seed()
+        True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The last seed of the default generator."""
+    """The last seed of the default generator, an int.
+
+    Example:
+        >>> _ = tg.manual_seed(3)
+        >>> tg.initial_seed()
+        3
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
-    """State of the default generator, as a uint8 tensor."""
+    """State of the default generator, as a uint8 tensor: `set_rng_state` continues from it.
+
+    Example:
+        >>> state = tg.get_rng_state()
+        >>> a = tg.rand(2)
+        >>> tg.set_rng_state(state)
+        >>> tg.equal(a, tg.rand(2))
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Put the default generator into a state got from get_rng_state."""
+    """Put the default generator into a state got from `get_rng_state`.
+
+    Args:
+        new_state: uint8 tensor, byte for byte the state of PyTorch's CPU generator.
+
+    Raises:
+        RuntimeError: for a tensor that is no such state.
+
+    Example:
+        >>> state = tg.get_rng_state()
+        >>> a = tg.rand(2)
+        >>> tg.set_rng_state(state)
+        >>> tg.equal(a, tg.rand(2))
+        True
+    """
     default_generator.set_state(new_state)
 
 
@@ -930,6 +1473,13 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: Any = None)
 
     Raises:
         RuntimeError: for devices, since there are none but the CPU.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> with tg.random.fork_rng():
+        ...     a = tg.rand(2)
+        >>> tg.equal(a, tg.rand(2))
+        True
     """
     if not enabled:
         yield
