@@ -65,7 +65,22 @@ def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
+    """The elements in another shape, in row-major order: a view where the memory allows, else a copy.
+
+    Args:
+        input: tensor of any shape and dtype.
+        sizes: the new shape, one by one or as a sequence, also as `shape`; one size may be -1, which the others determine.
+
+    Raises:
+        RuntimeError: if the number of elements differs.
+
+    Example:
+        >>> tg.arange(6).reshape(2, -1)
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> tg.reshape(tg.ones(2, 3, 4), (6, 4)).shape
+        torch.Size([6, 4])
+    """
     x = tensor(input)
     target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
     form = form_of(x._d)
@@ -77,8 +92,24 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """The same memory in another shape, or its bits in another dtype (without gradient).
 
+    Args:
+        input: tensor of any shape and dtype.
+        sizes: the new shape, one by one or as a sequence, also as `size`; one size may be -1. Or a dtype, also as `dtype`:
+            where its elements are larger or smaller, the last dimension shrinks or grows.
+
+    Returns:
+        A view: writes to either are seen in both.
+
     Raises:
         RuntimeError: where that is not possible without a copy.
+
+    Example:
+        >>> x = tg.arange(4)
+        >>> x.view(2, 2)[0, 1] = 7
+        >>> x
+        tensor([0, 7, 2, 3])
+        >>> tg.tensor([1.0]).view(tg.int32)
+        tensor([1065353216], dtype=torch.int32)
     """
     x = tensor(input)
     if dtype is not None or (len(sizes) == 1 and dtypes.is_dtype(sizes[0])):
@@ -134,17 +165,53 @@ def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def view_as(input: Any, other: Any) -> Any:
-    """The same memory in other's shape."""
+    """The same memory in other's shape: view(input, other.shape).
+
+    Args:
+        input, other: tensors of as many elements.
+
+    Raises:
+        RuntimeError: where that is not possible without a copy.
+
+    Example:
+        >>> tg.arange(4).view_as(tg.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return view(input, other.shape)
 
 
 def reshape_as(input: Any, other: Any) -> Any:
-    """reshape to other's shape."""
+    """The elements in other's shape: reshape(input, other.shape).
+
+    Args:
+        input, other: tensors of as many elements.
+
+    Raises:
+        RuntimeError: if the number of elements differs.
+
+    Example:
+        >>> tg.arange(4).reshape_as(tg.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     return reshape(input, other.shape)
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Dimensions start_dim to end_dim merged into one."""
+    """Dimensions start_dim to end_dim merged into one: a view where the memory allows, else a copy.
+
+    Args:
+        input: tensor of any shape and dtype; a 0-dim one becomes a vector of one element.
+        start_dim, end_dim: first and last dimension that are merged, default 0 and -1.
+
+    Raises:
+        RuntimeError: if start_dim comes after end_dim.
+
+    Example:
+        >>> tg.flatten(tg.zeros(2, 3, 4), start_dim=1).shape
+        torch.Size([2, 12])
+    """
     x = tensor(input)
     shape = x._d.shape
     start, end = dim_of(start_dim, len(shape)), dim_of(end_dim, len(shape))
@@ -157,7 +224,20 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @numpy_names
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """Dimension `dim` split into the given sizes."""
+    """Dimension `dim` split into the given sizes.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension to split.
+        sizes: sequence of sizes whose product is the dimension's; one may be -1.
+
+    Raises:
+        RuntimeError: if the sizes do not multiply up to the dimension's.
+
+    Example:
+        >>> tg.unflatten(tg.zeros(2, 12), 1, (3, -1)).shape
+        torch.Size([2, 3, 4])
+    """
     x = tensor(input)
     shape = x._d.shape
     dim = dim_of(dim, len(shape))
@@ -173,14 +253,33 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """All elements in one dimension: a view of memory in row-major order, else a copy."""
+    """All elements in one dimension: a view of memory in row-major order, else a copy.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Example:
+        >>> tg.ravel(tg.tensor([[1, 2], [3, 4]]).T)
+        tensor([1, 3, 2, 4])
+    """
     x = tensor(input)
     return reshape(x if form_of(x._d).flags.c_contiguous else TABLE["contiguous"].call(x), -1)
 
 
 @numpy_names
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """Without dimensions of size 1: all of them, or those named that have it."""
+    """A view without dimensions of size 1: all of them, or those named that have it.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dim: a dimension or a tuple of them, default all; those of another size stay.
+
+    Example:
+        >>> tg.squeeze(tg.zeros(1, 3, 1)).shape
+        torch.Size([3])
+        >>> tg.squeeze(tg.zeros(1, 3, 1), 0).shape
+        torch.Size([3, 1])
+    """
     x = tensor(input)
     shape = x._d.shape
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
@@ -192,7 +291,21 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 @numpy_names
 def unsqueeze(input: Any, dim: int) -> Any:
-    """With a dimension of size 1 inserted at `dim`."""
+    """A view with a dimension of size 1 inserted at `dim`.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dim: where the new dimension is in the result, from -rank - 1 to rank.
+
+    Raises:
+        IndexError: if dim is out of this range.
+
+    Example:
+        >>> tg.unsqueeze(tg.tensor([1, 2, 3]), 1)
+        tensor([[1],
+                [2],
+                [3]])
+    """
     x = tensor(input)
     shape = list(x._d.shape)
     shape.insert(dim_of(dim, len(shape) + 1), 1)
@@ -200,7 +313,20 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
-    """Dimensions in the given order."""
+    """A view with the dimensions in the given order.
+
+    Args:
+        input: tensor of any shape and dtype.
+        order: all dimensions, one by one or as a sequence, also as `dims`: dimension i of the result is dimension order[i]
+            of input.
+
+    Raises:
+        RuntimeError: if a dimension is missing or named twice.
+
+    Example:
+        >>> tg.permute(tg.zeros(2, 3, 4), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
     x = tensor(input)
     order = dims_of(given("permute", "dims", order, dims), len(x._d.shape))
     if len(order) != len(x._d.shape):
@@ -212,7 +338,21 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 
 
 def transpose(input: Any, dim0: Any, dim1: Any = None) -> Any:
-    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
+    """A view with dimensions dim0 and dim1 exchanged.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dim0, dim1: the dimensions; or dim0 alone, the order of all dimensions as a sequence, as in NumPy.
+
+    Raises:
+        IndexError: for a dimension that input has not.
+
+    Example:
+        >>> tg.transpose(tg.tensor([[1, 2, 3], [4, 5, 6]]), 0, 1)
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
     if dim1 is None:
         if not isinstance(dim0, list | tuple):
             raise TypeError("transpose() takes two dimensions, or the order of all of them as a sequence")
@@ -227,22 +367,63 @@ def transpose(input: Any, dim0: Any, dim1: Any = None) -> Any:
 
 
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
-    """transpose under NumPy's name."""
+    """`transpose` under NumPy's name: a view with two dimensions exchanged.
+
+    Args:
+        input: tensor of any shape and dtype.
+        axis0, axis1: the dimensions.
+
+    Example:
+        >>> tg.swapaxes(tg.zeros(2, 3, 4), 0, 2).shape
+        torch.Size([4, 3, 2])
+    """
     return transpose(input, axis0, axis1)
 
 
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
-    """transpose under a third name."""
+    """`transpose` under a third name: a view with two dimensions exchanged.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dim0, dim1: the dimensions.
+
+    Example:
+        >>> tg.swapdims(tg.zeros(2, 3, 4), 0, 2).shape
+        torch.Size([4, 3, 2])
+    """
     return transpose(input, dim0, dim1)
 
 
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
-    """movedim under NumPy's name."""
+    """`movedim` under NumPy's name.
+
+    Args:
+        input: tensor of any shape and dtype.
+        source: the dimensions that move, a number or a sequence.
+        destination: where they are in the result.
+
+    Example:
+        >>> tg.moveaxis(tg.zeros(2, 3, 4), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
     return movedim(input, source, destination)
 
 
 def t(input: Any) -> Any:
-    """The transpose of a matrix; tensors of lower rank as they are."""
+    """The transpose of a matrix, as a view; tensors of lower rank as they are.
+
+    Args:
+        input: tensor of at most two dimensions and any dtype.
+
+    Raises:
+        RuntimeError: for more dimensions.
+
+    Example:
+        >>> tg.t(tg.tensor([[1, 2, 3], [4, 5, 6]]))
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
     x = tensor(input)
     rank = len(x._d.shape)
     if rank > 2:
@@ -259,7 +440,20 @@ def _moved(name: str, dims: Any, rank: int) -> tuple[int, ...]:
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Dimensions moved from source to destination, the others in order."""
+    """A view with dimensions moved from source to destination, the others in order.
+
+    Args:
+        input: tensor of any shape and dtype.
+        source: the dimensions that move, a number or a sequence.
+        destination: where they are in the result.
+
+    Raises:
+        RuntimeError: if a dimension is named twice, or source and destination are not equally many.
+
+    Example:
+        >>> tg.movedim(tg.zeros(2, 3, 4, 5), (0, 1), (-1, 0)).shape
+        torch.Size([3, 4, 5, 2])
+    """
     x = tensor(input)
     rank = len(x._d.shape)
     src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
@@ -277,7 +471,23 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 
 def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
+    """A view with dimensions of size 1 repeated to the given sizes, without memory.
+
+    Args:
+        input: tensor of any shape and dtype.
+        sizes: the new shape, one by one or as a sequence, also as `size`; -1 keeps a size, and new dimensions stand in
+            front.
+
+    Raises:
+        RuntimeError: if a dimension of another size than 1 would change.
+
+    Example:
+        >>> x = tg.tensor([[1.0], [2.0]], requires_grad=True)
+        >>> x.expand(-1, 3).sum().backward()
+        >>> x.grad
+        tensor([[3.],
+                [3.]])
+    """
     x = tensor(input)
     shape = x._d.shape
     target = given("expand", "size", sizes, size)
@@ -306,17 +516,55 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
 
 
 def expand_as(input: Any, other: Any) -> Any:
-    """expand to other's shape."""
+    """A view of input expanded to other's shape: expand(input, other.shape).
+
+    Args:
+        input: tensor that broadcasts to other's shape.
+        other: tensor whose shape the result has.
+
+    Example:
+        >>> tg.tensor([[1], [2]]).expand_as(tg.zeros(2, 3))
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
     return expand(input, other.shape)
 
 
 def broadcast_to(input: Any, size: Any) -> Any:
-    """expand under NumPy's name."""
+    """`expand` under NumPy's name: a view of the given shape.
+
+    Args:
+        input: tensor of any shape and dtype.
+        size: the new shape, as a sequence.
+
+    Raises:
+        RuntimeError: if input does not broadcast to it.
+
+    Example:
+        >>> tg.broadcast_to(tg.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return expand(input, size)
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common shape, as views.
+
+    Args:
+        tensors: tensors, one by one or as a sequence.
+
+    Returns:
+        A tuple of tensors of one shape, each of its own dtype.
+
+    Raises:
+        RuntimeError: if the shapes do not broadcast.
+
+    Example:
+        >>> a, b = tg.broadcast_tensors(tg.zeros(3, 1), tg.zeros(4))
+        >>> a.shape, b.shape
+        (torch.Size([3, 4]), torch.Size([3, 4]))
+    """
     xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
     shape: tuple[int, ...] = ()
     for x in xs:
@@ -329,7 +577,21 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 
 @with_grad_fn_name("RepeatBackward0")
 def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
-    """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
+    """The tensor copied repeats[i] times along each dimension.
+
+    Args:
+        input: tensor of any shape and dtype.
+        counts: copies for each dimension, one by one or as a sequence, also as `repeats`; more of them add leading
+            dimensions.
+
+    Raises:
+        RuntimeError: for fewer counts than dimensions, or negative ones.
+
+    Example:
+        >>> tg.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
     x = tensor(input)
     counts = given("repeat", "repeats", counts, repeats)
     shape = x._d.shape
@@ -351,7 +613,23 @@ def apart(result: Any, x: Any) -> Any:
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
+    """Summed over the dimensions that expand() to input's shape would repeat: the transpose of `expand`.
+
+    Args:
+        input: tensor of any shape.
+        sizes: the shape of the result, one by one or as a sequence, also as `size`.
+
+    Returns:
+        A tensor of input's dtype (integers and bools give int64, if the shape differs).
+
+    Raises:
+        RuntimeError: if the shape does not broadcast to input's.
+
+    Example:
+        >>> tg.ones(2, 3).sum_to_size(2, 1)
+        tensor([[3.],
+                [3.]])
+    """
     x = tensor(input)
     target, shape = given("sum_to_size", "size", sizes, size), x._d.shape
     lead = len(shape) - len(target)
@@ -365,7 +643,20 @@ def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
 
 
 def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
-    """repeat with missing counts taken as 1 (NumPy's tile)."""
+    """The tensor copied counts[i] times along each dimension, from the last on: `repeat` with missing counts taken as 1.
+
+    Args:
+        input: tensor of any shape and dtype.
+        counts: copies for each dimension, one by one or as a sequence, also as `dims`.
+
+    Raises:
+        RuntimeError: for negative counts.
+
+    Example:
+        >>> tg.tile(tg.tensor([[1, 2], [3, 4]]), (2,))
+        tensor([[1, 2, 1, 2],
+                [3, 4, 3, 4]])
+    """
     counts = given("tile", "dims", counts, dims)
     rank = len(shape_of(tensor(input)))
     return repeat(input, (1,) * (rank - len(counts)) + counts)
@@ -377,7 +668,23 @@ def _part(x: Any, dim: int, start: int, stop: int) -> Any:
 
 @numpy_names
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
-    """A view of `length` elements along `dim` from `start`."""
+    """A view of the elements start .. start + length - 1 along `dim`.
+
+    Args:
+        input: tensor of at least one dimension.
+        dim: the dimension.
+        start: the first position; negative ones count from the end.
+        length: number of positions.
+
+    Raises:
+        IndexError: if start is out of range.
+        RuntimeError: if start + length is, or input is 0-dim.
+
+    Example:
+        >>> tg.narrow(tg.tensor([[1, 2, 3], [4, 5, 6]]), 1, 1, 2)
+        tensor([[2, 3],
+                [5, 6]])
+    """
     x = tensor(input)
     shape = x._d.shape
     if not shape:
@@ -407,13 +714,36 @@ def _selected(x: Any, dim: int, index: int) -> tuple[Any, ...]:
 
 @numpy_names
 def select(input: Any, dim: int, index: int) -> Any:
-    """A view of one slice along `dim`, without that dimension."""
+    """A view of one slice along `dim`, without that dimension.
+
+    Args:
+        input: tensor of at least one dimension.
+        dim: the dimension.
+        index: the position; negative ones count from the end.
+
+    Raises:
+        IndexError: if the index is out of range, or input is 0-dim.
+
+    Example:
+        >>> tg.select(tg.tensor([[1, 2, 3], [4, 5, 6]]), 1, -1)
+        tensor([3, 6])
+    """
     x = tensor(input)
     return _view(x, "index", _selected(x, dim, index))
 
 
 def flip(input: Any, *positions: Any, dims: Any = None) -> Any:
-    """Elements in reverse order along the given dimensions (a copy)."""
+    """Elements in reverse order along the given dimensions; a copy.
+
+    Args:
+        input: tensor of any shape and dtype.
+        positions: the dimensions, one by one or as a sequence, also as `dims`.
+
+    Example:
+        >>> tg.flip(tg.tensor([[1, 2], [3, 4]]), (0, 1))
+        tensor([[4, 3],
+                [2, 1]])
+    """
     x = tensor(input)
     if not positions and dims is None:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
@@ -421,7 +751,20 @@ def flip(input: Any, *positions: Any, dims: Any = None) -> Any:
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    """Elements shifted around along dimensions; without dims over the flattened tensor."""
+    """Elements shifted along dimensions, those beyond the end put in front; a copy.
+
+    Args:
+        input: tensor of any shape and dtype.
+        shifts: number of positions, or one for each dimension; negative ones shift to the front.
+        dims: a dimension or a tuple of them; without it the flattened elements are shifted.
+
+    Raises:
+        RuntimeError: if there are not as many shifts as dimensions.
+
+    Example:
+        >>> tg.roll(tg.tensor([1, 2, 3, 4]), 1)
+        tensor([4, 1, 2, 3])
+    """
     x = tensor(input)
     rank = len(x._d.shape)
     by = (operator.index(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
@@ -445,18 +788,59 @@ def _matrix(name: str, input: Any) -> Any:
 
 @with_out
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """Lower triangle of matrices, 0 elsewhere."""
+    """Lower triangle of matrices, 0 elsewhere; a copy.
+
+    Args:
+        input: tensor (.., n, m) of any dtype.
+        diagonal: the last diagonal that is kept: 0 (default) the main one, above it positive, below it negative.
+
+    Raises:
+        RuntimeError: for fewer than two dimensions.
+
+    Example:
+        >>> tg.tril(tg.ones(3, 3, dtype=tg.int64))
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]])
+    """
     return _tril(_matrix("tril", input), diagonal)
 
 
 @with_out
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """Upper triangle of matrices, 0 elsewhere."""
+    """Upper triangle of matrices, 0 elsewhere; a copy.
+
+    Args:
+        input: tensor (.., n, m) of any dtype.
+        diagonal: the first diagonal that is kept: 0 (default) the main one, above it positive, below it negative.
+
+    Raises:
+        RuntimeError: for fewer than two dimensions.
+
+    Example:
+        >>> tg.triu(tg.ones(3, 3, dtype=tg.int64), 1)
+        tensor([[0, 1, 1],
+                [0, 0, 1],
+                [0, 0, 0]])
+    """
     return _triu(_matrix("triu", input), diagonal)
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
+    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension.
+
+    Args:
+        input: tensor of at least two dimensions.
+        offset: which diagonal: 0 (default) the main one, above it positive, below it negative.
+        dim1, dim2: the dimensions of rows and columns, default 0 and 1.
+
+    Raises:
+        RuntimeError: if both dimensions are the same.
+
+    Example:
+        >>> tg.diagonal(tg.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     x = tensor(input)
     return _view(x, "diagonal", offset, *_two_dims(dim1, dim2, len(x._d.shape)))
 
@@ -469,7 +853,25 @@ def _two_dims(dim1: int, dim2: int, rank: int) -> tuple[int, int]:
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices with the last dimension of input on their diagonal."""
+    """Matrices with the last dimension of input on their diagonal and 0 elsewhere.
+
+    Args:
+        input: tensor of at least one dimension.
+        offset: which diagonal: 0 (default) the main one, above it positive, below it negative.
+        dim1, dim2: the dimensions of rows and columns in the result, default the last two.
+
+    Returns:
+        A tensor with one dimension more, square of size n + abs(offset).
+
+    Raises:
+        RuntimeError: if both dimensions are the same.
+
+    Example:
+        >>> tg.diag_embed(tg.tensor([1, 2]), offset=1)
+        tensor([[0, 1, 0],
+                [0, 0, 2],
+                [0, 0, 0]])
+    """
     x = tensor(input)
     shape = x._d.shape
     a, b = sorted(_two_dims(dim1, dim2, len(shape) + 1))
@@ -484,7 +886,22 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 @with_out
 def diag(input: Any, diagonal: int = 0) -> Any:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    """The diagonal of a matrix, as a copy, or the matrix with a vector on its diagonal and 0 elsewhere.
+
+    Args:
+        input: a matrix or a vector of any dtype.
+        diagonal: which diagonal: 0 (default) the main one, above it positive, below it negative.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions.
+
+    Example:
+        >>> tg.diag(tg.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+        >>> tg.diag(tg.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
     x = tensor(input)
     rank = len(x._d.shape)
     if rank == 1:
@@ -498,7 +915,17 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 @with_out
 def diagflat(input: Any, offset: int = 0) -> Any:
-    """The matrix with input's elements, in order, on a diagonal."""
+    """The matrix with input's elements, in order, on a diagonal and 0 elsewhere.
+
+    Args:
+        input: tensor of any shape and dtype.
+        offset: which diagonal: 0 (default) the main one, above it positive, below it negative.
+
+    Example:
+        >>> tg.diagflat(tg.tensor([[1], [2]]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
     return diag_embed(TABLE["reshape"].call(tensor(input), (-1,)), offset)
 
 
@@ -512,9 +939,21 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
     constant.
 
+    Args:
+        input: tensor of any shape and dtype.
+        size: the sizes, as a sequence.
+        stride: for each dimension the step from one element to the next.
+        storage_offset: the first element's position in the block, by default input's.
+
     Raises:
         RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
             that nothing is known of the gradient of what lies outside.
+
+    Example:
+        >>> tg.as_strided(tg.arange(5), (3, 3), (1, 1))
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
     """
     x = input if isinstance(input, Box) else tensor(input)  # which would let go of the base that x alone still knows
     shape_of(x)
@@ -593,7 +1032,26 @@ def offset_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
-    """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
+    """A view of all windows of `size` elements along a dimension, `step` apart.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dimension: the dimension.
+        size: length of a window.
+        step: distance from one window to the next.
+
+    Returns:
+        A tensor with a last dimension more, which goes over a window; `dimension` goes over the windows.
+
+    Raises:
+        RuntimeError: if a window is longer than the dimension, or the step not positive.
+
+    Example:
+        >>> tg.arange(5).unfold(0, 3, 1)
+        tensor([[0, 1, 2],
+                [1, 2, 3],
+                [2, 3, 4]])
+    """
     x = tensor(input)
     shape = x._d.shape
     d, size, step = dim_of(dimension, len(shape)), operator.index(size), operator.index(step)
@@ -616,12 +1074,20 @@ def pad_widths(pad: Sequence[int], rank: int) -> tuple[tuple[int, int], ...]:
 
 
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
-    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one ..
+    """input with a value added around it: pad = (before, after) of the last dimension, of the last but one, ..
 
-    Negative numbers take elements away.
+    Args:
+        input: tensor of any shape and dtype.
+        pad: an even number of integers; negative ones take elements away.
+        value: the number that is added, default 0.
 
     Raises:
-        RuntimeError: for an odd number of pads, or more than there are dimensions.
+        RuntimeError: for an odd number of pads, more than there are dimensions, or if a size becomes negative.
+
+    Example:
+        >>> tg.constant_pad_nd(tg.tensor([[1, 2]]), (1, 0, 0, 1), 9)
+        tensor([[9, 1, 2],
+                [9, 9, 9]])
     """
     x = tensor(input)
     shape, given = x._d.shape, sizes((pad,))
@@ -648,7 +1114,22 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
 
 
 def adjoint(input: Any) -> Any:
-    """The last two dimensions exchanged, complex values conjugated."""
+    """The last two dimensions exchanged, complex values conjugated: conj(input.mT).
+
+    Args:
+        input: tensor of no or at least two dimensions.
+
+    Returns:
+        A view for real input, a new tensor for complex input.
+
+    Raises:
+        RuntimeError: for a vector.
+
+    Example:
+        >>> tg.adjoint(tg.tensor([[1.0, 2.0j], [0.0, 3.0]]))
+        tensor([[1.-0.j, 0.-0.j],
+                [0.-2.j, 3.-0.j]])
+    """
     x = tensor(input)
     if len(x._d.shape) == 1:
         raise errors.no_matrix_property("adjoint()", 1)
@@ -657,7 +1138,21 @@ def adjoint(input: Any) -> Any:
 
 
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second; a copy.
+
+    Args:
+        input: tensor of at least two dimensions.
+        k: number of quarter turns, default 1; negative ones turn back.
+        dims: the two dimensions, default (0, 1).
+
+    Raises:
+        RuntimeError: for fewer dimensions, or the same one twice.
+
+    Example:
+        >>> tg.rot90(tg.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
     x = tensor(input)
     rank, plane = len(x._d.shape), sizes((dims,))
     if len(plane) != 2:
@@ -675,21 +1170,57 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 
 def fliplr(input: Any) -> Any:
-    """Columns in reverse order (a copy)."""
+    """Columns in reverse order: flip(input, 1); a copy.
+
+    Args:
+        input: tensor of at least two dimensions.
+
+    Raises:
+        RuntimeError: for fewer dimensions.
+
+    Example:
+        >>> tg.fliplr(tg.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     if len(shape_of(tensor(input))) < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
 
 def flipud(input: Any) -> Any:
-    """Rows in reverse order (a copy)."""
+    """Rows in reverse order: flip(input, 0); a copy.
+
+    Args:
+        input: tensor of at least one dimension.
+
+    Raises:
+        RuntimeError: for a 0-dim tensor.
+
+    Example:
+        >>> tg.flipud(tg.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     if len(shape_of(tensor(input))) < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """A recorded copy."""
+    """A copy that is recorded: its gradient flows back to input.
+
+    Args:
+        input: tensor of any shape and dtype.
+        memory_format: layout of the copy: by default input's, or contiguous_format, channels_last, channels_last_3d.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = tg.clone(x).mul_(3.0)
+        >>> y.sum().backward()
+        >>> x, x.grad
+        (tensor([1., 2.], requires_grad=True), tensor([3., 3.]))
+    """
     if (rank := rank_of(memory_format)) is not None:
         check_rank(shape_of(tensor(input)), rank, memory_format)
         return in_channels_last(tensor(input))
@@ -699,5 +1230,18 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 
 def detach(input: Any) -> Any:
-    """The same memory without history."""
+    """A tensor on the same memory without history: no gradient flows through it.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A view that requires no gradient; writes to it are seen in input.
+
+    Example:
+        >>> x = tg.tensor(3.0, requires_grad=True)
+        >>> (x * tg.detach(x)).backward()
+        >>> x.grad
+        tensor(3.)
+    """
     return alias.detached(tensor(input))
