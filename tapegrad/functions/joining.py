@@ -81,7 +81,22 @@ def _joinable(xs: list[Any], dim: int) -> tuple[list[Any], int]:
 
 @showing(dim=0)
 def cat(tensors: Any, dim: Any = None, *, axis: int | None = None, out: Any = None) -> Any:
-    """Tensors joined along an existing dimension, in their common dtype."""
+    """Tensors joined along an existing dimension, in their common dtype.
+
+    Args:
+        tensors: sequence of tensors whose shapes differ at most in `dim`; empty vectors are left out.
+        dim: the dimension, default 0.
+
+    Raises:
+        RuntimeError: if the shapes do not fit, or for a 0-dim tensor.
+        ValueError: for no tensors.
+
+    Example:
+        >>> tg.cat([tg.tensor([[1, 2]]), tg.tensor([[3, 4], [5, 6]])])
+        tensor([[1, 2],
+                [3, 4],
+                [5, 6]])
+    """
     xs = _sequence("cat", tensors)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -100,7 +115,20 @@ def cat(tensors: Any, dim: Any = None, *, axis: int | None = None, out: Any = No
 
 @numpy_names
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
-    """Tensors of one shape joined along a new dimension."""
+    """Tensors of one shape joined along a new dimension, in their common dtype.
+
+    Args:
+        tensors: sequence of tensors.
+        dim: where the new dimension is in the result, default 0.
+
+    Raises:
+        RuntimeError: if the shapes differ, or for no tensors.
+
+    Example:
+        >>> tg.stack([tg.tensor([1, 2]), tg.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
     xs = _of_one_dtype(_filled_list("stack", tensors))
     shapes = [x._d.shape for x in xs]
     first = shapes[0]
@@ -119,7 +147,23 @@ def split(
 ) -> tuple[Any, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
 
-    `split_size` is the method's name of the sizes in PyTorch.
+    Args:
+        tensor: tensor of at least one dimension.
+        split_size_or_sections: size of each part, or a sequence of the parts' sizes; `split_size` is the method's name of
+            it.
+        dim: the dimension, default 0.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: for a negative size, or sizes that do not add up to the dimension's.
+
+    Example:
+        >>> tg.split(tg.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> tg.split(tg.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
     """
     x, s = tensor, split_size_or_sections if split_size is None else split_size
     if s is None:
@@ -157,7 +201,23 @@ def split(
 
 @numpy_names
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
+    """Views of at most `chunks` parts along `dim`, of equal size but for the last: ceil(n / chunks).
+
+    Args:
+        input: tensor of at least one dimension.
+        chunks: number of parts; there are fewer where equal parts already cover the dimension.
+        dim: the dimension, default 0.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: if chunks is not positive, or input is 0-dim.
+
+    Example:
+        >>> tg.chunk(tg.arange(5), 3)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not shape_of(input):
@@ -168,7 +228,22 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 @numpy_names
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of the slices along `dim`, without that dimension."""
+    """Views of the slices along `dim`, without that dimension.
+
+    Args:
+        input: tensor of at least one dimension.
+        dim: the dimension, default 0.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        IndexError: for a 0-dim tensor, or a dimension that input has not.
+
+    Example:
+        >>> tg.unbind(tg.tensor([[1, 2], [3, 4]]), 1)
+        (tensor([1, 3]), tensor([2, 4]))
+    """
     shape = shape_of(input)
     d = dim_of(dim, len(shape))
     dim_within(0, len(shape))
@@ -178,26 +253,72 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
 
 @numpy_names
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of consecutive parts of the given sizes along `dim`."""
+    """Views of consecutive parts of the given sizes along `dim`.
+
+    Args:
+        input: tensor of at least one dimension.
+        split_sizes: sequence of the parts' sizes.
+        dim: the dimension, default 0.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: for a negative size, or sizes that do not add up to the dimension's.
+
+    Example:
+        >>> tg.split_with_sizes(tg.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return split(input, tuple(split_sizes), dim)
 
 
 @numpy_names
 def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
-    """split(): in-place writes to its parts need no special care here."""
+    """split(): in-place writes to its parts need no special care here.
+
+    Args:
+        input: tensor of at least one dimension.
+        split_size: size of each part; the last may be smaller.
+        dim: the dimension, default 0.
+
+    Example:
+        >>> tg.unsafe_split(tg.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return tuple([set_grad_fn_name("UnsafeSplitBackward0", part) for part in split(input, split_size, dim)])
 
 
 @numpy_names
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """split_with_sizes(): in-place writes to its parts need no special care here."""
+    """split_with_sizes(): in-place writes to its parts need no special care here.
+
+    Args:
+        input: tensor of at least one dimension.
+        split_sizes: sequence of the parts' sizes.
+        dim: the dimension, default 0.
+
+    Example:
+        >>> tg.unsafe_split_with_sizes(tg.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     parts = split(input, tuple(split_sizes), dim)
     return tuple([set_grad_fn_name("UnsafeSplitWithSizesBackward0", part) for part in parts])
 
 
 @numpy_names
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """chunk(): in-place writes to its parts need no special care here."""
+    """chunk(): in-place writes to its parts need no special care here.
+
+    Args:
+        input: tensor of at least one dimension.
+        chunks: number of parts, at most.
+        dim: the dimension, default 0.
+
+    Example:
+        >>> tg.unsafe_chunk(tg.arange(5), 3)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return tuple([set_grad_fn_name("UnsafeSplitBackward0", part) for part in chunk(input, chunks, dim)])
 
 
@@ -205,7 +326,26 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 def tensor_split(
     input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Any, ...]:
-    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices.
+
+    Args:
+        input: tensor of at least one dimension.
+        indices_or_sections: number of parts, of which the first are larger by one where the size is no multiple; or the
+            indices at which parts begin, as a sequence. Either may be an int64 tensor.
+        dim: the dimension, default 0.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: for a number that is not positive, or a 0-dim input.
+
+    Example:
+        >>> tg.tensor_split(tg.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+        >>> tg.tensor_split(tg.arange(5), (1, 3))
+        (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
     x = tensor(input)
     shape = shape_of(x)
     if not shape:
@@ -251,22 +391,87 @@ def _split_along(name: str, input: Any, where: Any, least: int, dim: int) -> tup
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+    """Views of parts along the second dimension, or the only one.
+
+    Args:
+        input: tensor of at least one dimension.
+        indices_or_sections: number of parts, which must divide the size, or the indices at which parts begin.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: if the number does not divide the size.
+
+    Example:
+        >>> tg.hsplit(tg.arange(6), 3)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4, 5]))
+    """
     return _split_along("hsplit", input, indices_or_sections, 1, 1 if len(shape_of(tensor(input))) > 1 else 0)
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+    """Views of parts along the first dimension of at least two.
+
+    Args:
+        input: tensor of at least two dimensions.
+        indices_or_sections: number of parts, which must divide the size, or the indices at which parts begin.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: if the number does not divide the size, or for fewer dimensions.
+
+    Example:
+        >>> tg.vsplit(tg.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
     return _split_along("vsplit", input, indices_or_sections, 2, 0)
 
 
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the third dimension; a number of parts must divide its size."""
+    """Views of parts along the third dimension.
+
+    Args:
+        input: tensor of at least three dimensions.
+        indices_or_sections: number of parts, which must divide the size, or the indices at which parts begin.
+
+    Returns:
+        A tuple of views.
+
+    Raises:
+        RuntimeError: if the number does not divide the size, or for fewer dimensions.
+
+    Example:
+        >>> [part.shape for part in tg.dsplit(tg.zeros(2, 3, 4), (1,))]
+        [torch.Size([2, 3, 1]), torch.Size([2, 3, 3])]
+    """
     return _split_along("dsplit", input, indices_or_sections, 3, 2)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+    """Grids of coordinates: tensor i of the result has the elements of vector i along one dimension.
+
+    Args:
+        tensors: vectors or numbers of one dtype, one by one or as a sequence.
+        indexing: "ij" (default), where vector i goes along dimension i, or "xy", where the first two are exchanged.
+
+    Returns:
+        A tuple of views of one shape, as many as vectors.
+
+    Raises:
+        RuntimeError: for matrices, several dtypes, or another indexing.
+
+    Example:
+        >>> x, y = tg.meshgrid(tg.tensor([1, 2, 3]), tg.tensor([4, 5]), indexing="xy")
+        >>> x
+        tensor([[1, 2, 3],
+                [1, 2, 3]])
+        >>> y
+        tensor([[4, 4, 4],
+                [5, 5, 5]])
+    """
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     xs = [tensor(x) for x in given]
     if indexing not in (None, "ij", "xy"):
@@ -285,17 +490,50 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+    """Tensors with a 0-dim one as a vector of one element.
+
+    Args:
+        tensors: tensors, one by one or as a sequence.
+
+    Returns:
+        A tensor for one tensor, a tuple for several or a sequence.
+
+    Example:
+        >>> tg.atleast_1d(tg.tensor(1.0))
+        tensor([1.])
+    """
     return _each(tensors, lambda x: reshape(x, (1,)) if not shape_of(x) else x)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+    """Tensors with dimensions of size 1 added in front up to two.
+
+    Args:
+        tensors: tensors, one by one or as a sequence.
+
+    Returns:
+        A tensor for one tensor, a tuple for several or a sequence.
+
+    Example:
+        >>> tg.atleast_2d(tg.tensor([1, 2]))
+        tensor([[1, 2]])
+    """
     return _each(tensors, _two_dims)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+    """Tensors with dimensions of size 1 added up to three: a matrix as (n, m, 1), a vector as (1, n, 1).
+
+    Args:
+        tensors: tensors, one by one or as a sequence.
+
+    Returns:
+        A tensor for one tensor, a tuple for several or a sequence.
+
+    Example:
+        >>> tg.atleast_3d(tg.zeros(2, 3)).shape
+        torch.Size([2, 3, 1])
+    """
     return _each(tensors, _three_dims)
 
 
@@ -318,26 +556,73 @@ def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
 
 @with_out
 def hstack(tensors: Any) -> Any:
-    """Tensors joined along their second dimension, or their only one."""
+    """Tensors joined along their second dimension, or their only one.
+
+    Args:
+        tensors: sequence of tensors; numbers count as vectors of one element.
+
+    Raises:
+        RuntimeError: if the shapes do not fit, or for no tensors.
+
+    Example:
+        >>> tg.hstack([tg.tensor([[1], [2]]), tg.tensor([[3], [4]])])
+        tensor([[1, 3],
+                [2, 4]])
+    """
     xs = atleast_1d(_filled_list("hstack", tensors))
     return cat(xs, 0 if len(shape_of(xs[0])) == 1 else 1)
 
 
 @with_out
 def vstack(tensors: Any) -> Any:
-    """Tensors joined along their first dimension, vectors as rows."""
+    """Tensors joined along their first dimension, vectors as rows.
+
+    Args:
+        tensors: sequence of tensors.
+
+    Raises:
+        RuntimeError: if the shapes do not fit, or for no tensors.
+
+    Example:
+        >>> tg.vstack([tg.tensor([1, 2]), tg.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+    """
     return cat(atleast_2d(_filled_list("vstack", tensors)), 0)
 
 
 @with_out
 def dstack(tensors: Any) -> Any:
-    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+    """Tensors joined along their third dimension, vectors as (1, n, 1) and matrices as (n, m, 1).
+
+    Args:
+        tensors: sequence of tensors.
+
+    Raises:
+        RuntimeError: if the shapes do not fit, or for no tensors.
+
+    Example:
+        >>> tg.dstack([tg.zeros(2, 3), tg.zeros(2, 3)]).shape
+        torch.Size([2, 3, 2])
+    """
     return cat(atleast_3d(_filled_list("dstack", tensors)), 2)
 
 
 @with_out
 def column_stack(tensors: Any) -> Any:
-    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second.
+
+    Args:
+        tensors: sequence of tensors.
+
+    Raises:
+        RuntimeError: if the shapes do not fit, or for no tensors.
+
+    Example:
+        >>> tg.column_stack([tg.tensor([1, 2]), tg.tensor([3, 4])])
+        tensor([[1, 3],
+                [2, 4]])
+    """
     xs = _filled_list("column_stack", tensors)
     return hstack([x if len(shape_of(x)) > 1 else reshape(x, (x._d.size, 1)) for x in xs])
 
@@ -351,7 +636,20 @@ def _filled_list(op: str, tensors: Any) -> list[Any]:
 
 @with_grad_fn_name("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
-    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+    """The matrix with the given matrices along its diagonal and 0 elsewhere, in their common dtype.
+
+    Args:
+        tensors: matrices, one by one; numbers and vectors count as rows.
+
+    Raises:
+        RuntimeError: for more than two dimensions.
+
+    Example:
+        >>> tg.block_diag(tg.tensor([[1, 2], [3, 4]]), tg.tensor([5]))
+        tensor([[1, 2, 0],
+                [3, 4, 0],
+                [0, 0, 5]])
+    """
     xs = [_two_dims(x) for x in promoted([tensor(x) for x in tensors])] if tensors else []
     for i, x in enumerate(xs):
         if len(shape_of(x)) > 2:
@@ -372,7 +670,24 @@ def _check_vector(x: Any) -> None:
 
 
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of one element from each vector, as rows; of one vector: the vector."""
+    """All combinations of one element from each vector, as rows; of one vector: the vector.
+
+    Args:
+        tensors: vectors of one dtype, one by one.
+
+    Returns:
+        A tensor (n_1 * n_2 * .., number of vectors).
+
+    Raises:
+        RuntimeError: for tensors that are no vectors.
+
+    Example:
+        >>> tg.cartesian_prod(tg.tensor([1, 2]), tg.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
     xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
     for x in xs:
         _check_vector(x)
@@ -380,7 +695,22 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All combinations of r elements of a vector, as rows."""
+    """All combinations of r elements of a vector, as rows, in the order of their positions.
+
+    Args:
+        input: a vector of any dtype.
+        r: number of elements in a row, default 2.
+        with_replacement: whether an element may be taken several times, default False.
+
+    Raises:
+        RuntimeError: if input is no vector, or r negative.
+
+    Example:
+        >>> tg.combinations(tg.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
     x = tensor(input)
     _check_vector(x)
     if r < 0:
