@@ -53,7 +53,26 @@ def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
 @numpy_names
 @with_out
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """input with src in place of one slice along `dim`."""
+    """A copy of input with src in place of one slice along `dim`.
+
+    Args:
+        input: tensor of at least one dimension.
+        src: tensor of the slice's shape; it takes input's dtype.
+        dim: the dimension.
+        index: the position of the slice; negative ones count from the end.
+
+    Returns:
+        A tensor of input's shape and dtype; both input and src get gradients.
+
+    Raises:
+        RuntimeError: if src has another shape.
+        IndexError: if the index is out of range.
+
+    Example:
+        >>> tg.select_scatter(tg.zeros(2, 3), tg.tensor([1.0, 2.0]), 1, 0)
+        tensor([[1., 0., 0.],
+                [2., 0., 0.]])
+    """
     return _with_part("select_scatter", input, src, (("index", (_selected(tensor(input), dim, index),)),))
 
 
@@ -62,7 +81,25 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
-    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+    """A copy of input with src in place of the elements start, start + step, .. before end along `dim`.
+
+    Args:
+        input: tensor of at least one dimension.
+        src: tensor of the slice's shape; it takes input's dtype.
+        dim: the dimension, default 0.
+        start, end: bounds as in Python's slices, default all.
+        step: a positive integer, default 1.
+
+    Returns:
+        A tensor of input's shape and dtype; both input and src get gradients.
+
+    Raises:
+        RuntimeError: if src has another shape, or the step is not positive.
+
+    Example:
+        >>> tg.slice_scatter(tg.zeros(5), tg.tensor([1.0, 2.0]), 0, 1, 3)
+        tensor([0., 1., 2., 0., 0.])
+    """
     d = dim_of(dim, len(shape_of(tensor(input))))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -71,14 +108,50 @@ def slice_scatter(
 
 @with_out
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """input with src in place of a diagonal."""
+    """A copy of input with src in place of a diagonal.
+
+    Args:
+        input: tensor of at least two dimensions.
+        src: tensor of the shape of diagonal(input, offset, dim1, dim2); it takes input's dtype.
+        offset: which diagonal: 0 (default) the main one, above it positive, below it negative.
+        dim1, dim2: the dimensions of rows and columns, default 0 and 1.
+
+    Returns:
+        A tensor of input's shape and dtype; both input and src get gradients.
+
+    Raises:
+        RuntimeError: if src has another shape.
+
+    Example:
+        >>> tg.diagonal_scatter(tg.zeros(2, 2), tg.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     rank = len(shape_of(tensor(input)))
     return _with_part("diagonal_scatter", input, src, (("diagonal", (offset, dim_of(dim1, rank), dim_of(dim2, rank))),))
 
 
 @with_out
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """input with src in place of the elements that as_strided would show."""
+    """A copy of input with src in place of the elements that as_strided(input, size, stride, storage_offset) would show.
+
+    Args:
+        input: tensor of any shape and dtype.
+        src: tensor of the given sizes; it takes input's dtype.
+        size: the sizes, as a sequence.
+        stride: for each dimension the step from one element to the next, in elements.
+        storage_offset: the first element's position, default 0.
+
+    Returns:
+        A tensor of input's shape and dtype; both input and src get gradients.
+
+    Raises:
+        RuntimeError: if src has another shape, or the view would leave input.
+
+    Example:
+        >>> tg.as_strided_scatter(tg.zeros(4), tg.tensor([1.0, 2.0]), (2,), (2,), 1)
+        tensor([0., 1., 0., 2.])
+    """
     x = tensor(input)
     order = memory_order(x._d) if shape_of(x) else ()
     chain = (("as_strided", (sizes((size,)), sizes((stride,)), operator.index(storage_offset or 0), order)),)
