@@ -380,7 +380,30 @@ def _vector(name: str, index: Any, size: int, dim: int) -> Any:
 @numpy_names
 @with_out
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+    """Elements named by an index along `dim`: out[i, j, ..] = input[i, index[i, j, ..], ..] for dim = 1.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: int32 or int64 tensor of input's rank, in the other dimensions no larger than input; negative ones count from
+            the end.
+        sparse_grad: has no effect.
+
+    Returns:
+        A tensor of index's shape and input's dtype; the gradients of an element that is taken several times add up.
+
+    Raises:
+        RuntimeError: for another rank or dtype of the index, or a position out of range.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> y = tg.gather(x, 1, tg.tensor([[0, 0], [1, 0]]))
+        >>> y.sum().backward()
+        >>> y.detach(), x.grad
+        (tensor([[1., 1.],
+                [4., 3.]]), tensor([[2., 0.],
+                [1., 1.]]))
+    """
     x = line_of(tensor(input))
     i = _index_of("gather", index, copy=False)  # its places are a copy
     d = dim_of(dim, len(shape_of(x)))
@@ -422,7 +445,24 @@ def _flat_index_along(name: str, shape: tuple[int, ...], d: int, i: Any, kind: t
 @numpy_names
 @with_out
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
+    """Elements named by an index along `dim`, as in NumPy's take_along_axis: `gather` with broadcasting.
+
+    Args:
+        input: tensor of any dtype.
+        indices: int64 tensor of input's rank, which broadcasts with input in the other dimensions; negative ones count from
+            the end.
+        dim: the dimension; without it the flattened input is read at the flattened indices.
+
+    Raises:
+        RuntimeError: for another rank or dtype of the indices.
+        IndexError: for a position out of range.
+
+    Example:
+        >>> x = tg.tensor([[3, 1, 2], [4, 6, 5]])
+        >>> tg.take_along_dim(x, tg.argsort(x, 1), 1)
+        tensor([[1, 2, 3],
+                [4, 5, 6]])
+    """
     x = tensor(input)
     if dim is not None and isinstance(indices, Box) and indices._d.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(indices._d.dtype)}")
@@ -453,7 +493,22 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 
 @with_out
 def take(input: Any, index: Any) -> Any:
-    """Elements of the flattened input at any indices, in the index's shape."""
+    """Elements of the flattened input: input.reshape(-1)[index].
+
+    Args:
+        input: tensor of any shape and dtype.
+        index: integer tensor of any shape; negative ones count from the end.
+
+    Returns:
+        A tensor of index's shape and input's dtype.
+
+    Raises:
+        IndexError: for a position out of range.
+
+    Example:
+        >>> tg.take(tg.tensor([[1, 2], [3, 4]]), tg.tensor([0, 3]))
+        tensor([1, 4])
+    """
     x = tensor(input)
     i = _index_of("take", index)
     shape_of(x)
@@ -471,7 +526,24 @@ def _flat_index(name: str, i: Any, size: int) -> FlatIndex:
 @numpy_names
 @with_out
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """Slices of input along `dim` in the order of a 1-D index."""
+    """Slices of input along `dim` in the order of an index.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: integer vector; negative ones count from the end, and a position may be named several times.
+
+    Returns:
+        A new tensor whose size along `dim` is index's length.
+
+    Raises:
+        IndexError: for a position out of range, or an index that is no vector.
+
+    Example:
+        >>> tg.index_select(tg.tensor([[1, 2, 3], [4, 5, 6]]), 1, tg.tensor([2, 0, 0]))
+        tensor([[3, 1, 1],
+                [6, 4, 4]])
+    """
     x = tensor(input)
     shape = shape_of(x)
     line = line_of(x)
@@ -684,7 +756,23 @@ WRITES: dict[str, Callable[..., Write]] = {
 @numpy_names
 @with_out
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
-    """input with alpha * source's slices added at a 1-D index along `dim`."""
+    """A copy of input with alpha * source's slices added at an index along `dim`; repeated positions add up.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: integer vector; negative ones count from the end.
+        source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
+        alpha: a number, default 1.
+
+    Raises:
+        RuntimeError: for another dtype or shape of source.
+        IndexError: for a position out of range, or another number of slices.
+
+    Example:
+        >>> tg.index_add(tg.zeros(3), 0, tg.tensor([0, 0, 2]), tg.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.])
+    """
     x = tensor(input)
     return written(x, _index_add(x, dim, index, source, alpha=alpha))
 
@@ -692,34 +780,110 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
 @numpy_names
 @with_out
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """input with source's slices written at a 1-D index along `dim`."""
+    """A copy of input with source's slices written at an index along `dim`; of several for one position the last stays.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: integer vector; negative ones count from the end.
+        source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
+
+    Raises:
+        RuntimeError: for another dtype or shape of source.
+        IndexError: for a position out of range.
+
+    Example:
+        >>> tg.index_copy(tg.zeros(3), 0, tg.tensor([0, 2]), tg.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.])
+    """
     x = tensor(input)
     return written(x, _index_copy(x, dim, index, source))
 
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """input with values written (or added) at the advanced index."""
+    """A copy of input with input[indices] = values: values written (or added) at an advanced index.
+
+    Args:
+        input: tensor of any dtype.
+        indices: tuple of integer or bool tensors, as in input[indices].
+        values: tensor of input's dtype that broadcasts to the shape of input[indices].
+        accumulate: True adds the values, also at repeated positions; False (default) writes them, and the last stays.
+
+    Raises:
+        RuntimeError: for another dtype of the values.
+        IndexError: for a position out of range.
+
+    Example:
+        >>> i = tg.tensor([0, 0, 2])
+        >>> tg.index_put(tg.zeros(3), (i,), tg.tensor([1.0, 2.0, 3.0]), accumulate=True)
+        tensor([3., 0., 3.])
+    """
     x = tensor(input)
     return written(x, _index_put(x, indices, values, accumulate))
 
 
 @numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+    """A copy of input with a value written into the slices of an index along `dim`.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: integer vector; negative ones count from the end.
+        value: a number or 0-dim tensor, which gets the sum of the gradients.
+
+    Raises:
+        RuntimeError: for a value of more elements.
+        IndexError: for a position out of range.
+
+    Example:
+        >>> tg.index_fill(tg.zeros(3), 0, tg.tensor([0, 2]), 7.0)
+        tensor([7., 0., 7.])
+    """
     x = tensor(input)
     return written(x, _index_fill(x, dim, index, value))
 
 
 @with_grad_fn_name("PutBackward0")
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """input with source's elements written (or added) at any indices of the flattened tensor."""
+    """A copy of input with source's elements written (or added) at positions of the flattened tensor.
+
+    Args:
+        input: tensor of any shape and dtype.
+        index: integer tensor; negative ones count from the end.
+        source: tensor of input's dtype with as many elements as index.
+        accumulate: True adds the elements, also at repeated positions; False (default) writes them.
+
+    Raises:
+        RuntimeError: for another dtype of source.
+        IndexError: for a position out of range, or another number of elements.
+
+    Example:
+        >>> tg.put(tg.zeros(2, 2), tg.tensor([0, 3]), tg.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     x = tensor(input)
     return written(x, _put(x, index, source, accumulate))
 
 
 @with_grad_fn_name("MaskedScatterBackward0")
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """input with the elements of source, in order, where mask is true."""
+    """A copy of input with the first elements of source, in order, where mask is true.
+
+    Args:
+        input: tensor of any dtype.
+        mask: bool tensor that broadcasts with input.
+        source: tensor of input's dtype with at least as many elements as the mask has true ones.
+
+    Raises:
+        RuntimeError: for another dtype of mask or source, or too few elements.
+
+    Example:
+        >>> mask = tg.tensor([True, False, True])
+        >>> tg.masked_scatter(tg.zeros(3), mask, tg.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.])
+    """
     x = tensor(input)
     shape = _common_shape("masked_scatter", x, tensor(mask))
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
@@ -734,6 +898,21 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
 
     Of counts alone: each index as often as its count says.
+
+    Args:
+        input: tensor of any dtype; or an integer vector of counts, without `repeats`.
+        repeats: a number >= 0, or an integer vector of one for each slice.
+        dim: the dimension; by default the flattened input is repeated.
+        output_size: has no effect.
+
+    Raises:
+        RuntimeError: for negative counts, or another number of them.
+
+    Example:
+        >>> tg.repeat_interleave(tg.tensor([1, 2, 3]), 2)
+        tensor([1, 1, 2, 2, 3, 3])
+        >>> tg.repeat_interleave(tg.tensor([2, 0, 3]))
+        tensor([0, 0, 2, 2, 2])
     """
     x = tensor(input)
     if repeats is None:
@@ -774,7 +953,24 @@ def _mask_index(x: Any, mask: Any, name: str) -> FlatIndex:
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """input with a number or 0-dim tensor where mask is true."""
+    """A copy of input with a value where mask is true; input's gradient is 0 there.
+
+    Args:
+        input: tensor of any dtype.
+        mask: bool tensor that broadcasts with input.
+        value: a number or 0-dim tensor, taken in input's dtype.
+
+    Returns:
+        A tensor of input's dtype and the common shape.
+
+    Raises:
+        RuntimeError: for a mask of another dtype or a shape that does not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0])
+        >>> tg.masked_fill(x, x > 1.5, -1.0)
+        tensor([ 1., -1., -1.])
+    """
     x = tensor(input)
     m = tensor(mask)
     shape = _common_shape("masked_fill", m, x)
@@ -799,7 +995,23 @@ def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:
 @with_out
 @with_grad_fn_name("MaskedSelectBackward0")
 def masked_select(input: Any, mask: Any) -> Any:
-    """1-D tensor of the elements where mask is true."""
+    """The elements where mask is true, as a vector.
+
+    Args:
+        input: tensor of any dtype.
+        mask: bool tensor that broadcasts with input.
+
+    Returns:
+        A vector of input's dtype, in row-major order; a copy.
+
+    Raises:
+        RuntimeError: for a mask of another dtype or a shape that does not fit.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0])
+        >>> tg.masked_select(x, x > 1.5)
+        tensor([2., 3.])
+    """
     x, m = tensor(input), tensor(mask)
     shape = _common_shape("masked_select", m, x)
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
@@ -807,7 +1019,19 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 
 def fill(input: Any, value: Any) -> Any:
-    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
+    """A tensor of input's shape and dtype with a value everywhere; input's gradient is 0.
+
+    Args:
+        input: tensor of any shape and dtype.
+        value: a number or 0-dim tensor, which gets the sum of the gradients.
+
+    Raises:
+        RuntimeError: for a value of one or more dimensions.
+
+    Example:
+        >>> tg.fill(tg.zeros(2), 7.0)
+        tensor([7., 7.])
+    """
     x = tensor(input)
     v = filling(value, x._d.dtype)
     if shape_of(v):
@@ -817,12 +1041,37 @@ def fill(input: Any, value: Any) -> Any:
 
 
 def fill_(input: Any, value: Any) -> Any:
-    """input overwritten with a number or 0-dim tensor, in place."""
+    """input overwritten with a value, in place; returns it.
+
+    Args:
+        input: tensor of any shape and dtype.
+        value: a number or 0-dim tensor.
+
+    Raises:
+        RuntimeError: for a value of one or more dimensions, or a leaf that requires a gradient.
+
+    Example:
+        >>> x = tg.zeros(2)
+        >>> tg.fill_(x, 7.0)
+        tensor([7., 7.])
+    """
     return input.fill_(value)
 
 
 def zero_(input: Any) -> Any:
-    """input overwritten with 0, in place."""
+    """input overwritten with 0, in place; returns it.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Raises:
+        RuntimeError: for a leaf that requires a gradient.
+
+    Example:
+        >>> x = tg.ones(2)
+        >>> tg.zero_(x)
+        tensor([0., 0.])
+    """
     return input.zero_()
 
 
@@ -835,7 +1084,22 @@ def _raw(a: Any, name: str) -> Any:
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
+    """Indices of the elements that are not zero, in row-major order.
+
+    Args:
+        input: tensor of any shape and dtype.
+        as_tuple: True gives a tuple of int64 vectors, one for each dimension, as an index; False (default) one tensor.
+
+    Returns:
+        int64 tensor (count, rank), one row for each element.
+
+    Example:
+        >>> tg.nonzero(tg.tensor([[0, 5], [7, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+        >>> tg.nonzero(tg.tensor([[0, 5], [7, 0]]), as_tuple=True)
+        (tensor([0, 1]), tensor([1, 0]))
+    """
     if lookup.is_batched(input) and input._d.ndim:
         indices = lookup.true_indices(input)
         return tuple(indices) if as_tuple else TABLE["stack"].call(indices, 1)
@@ -848,7 +1112,25 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
-    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+    """The first `size` rows of nonzero(): the result's shape does not depend on values.
+
+    Args:
+        input: tensor of any shape and dtype.
+        size: number of rows.
+        fill_value: what stands in the rows for which there are no elements, default -1.
+
+    Returns:
+        int64 tensor (size, rank).
+
+    Raises:
+        RuntimeError: for a negative size.
+
+    Example:
+        >>> tg.nonzero_static(tg.tensor([0, 5, 7]), size=3)
+        tensor([[ 1],
+                [ 2],
+                [-1]])
+    """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = leaving(nonzero(input), "nonzero_static()")[:size]
@@ -858,7 +1140,19 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
 
 
 def argwhere(input: Any) -> Any:
-    """Indices of the elements that are not zero, one row each."""
+    """Indices of the elements that are not zero, one row each: nonzero(input).
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        int64 tensor (count, rank).
+
+    Example:
+        >>> tg.argwhere(tg.tensor([0, 5, 7]))
+        tensor([[1],
+                [2]])
+    """
     return nonzero(input)
 
 
@@ -873,7 +1167,26 @@ def searchsorted(
 ) -> Any:  # fmt: skip
     """Positions where the values would keep each sorted row in order: before equal elements, or behind them (right).
 
-    One sequence serves values of any shape; else its rows belong to the rows of the values.
+    One sequence serves values of any shape; else its rows belong to the rows of the values. nan counts as the largest.
+
+    Args:
+        sorted_sequence: tensor (n,) or (.., n), ascending along its last dimension; real.
+        input: a number, or a real tensor of any shape or (.., m).
+        out_int32: whether the result is int32 instead of int64.
+        right: whether a value stands behind equal elements; side="right" says the same.
+        sorter: indices that sort the sequence, if it is not.
+
+    Returns:
+        Positions from 0 to n, of input's shape.
+
+    Raises:
+        RuntimeError: if the leading dimensions differ, or `side` and `right` contradict each other.
+
+    Example:
+        >>> tg.searchsorted(tg.tensor([1, 3, 5]), tg.tensor([0, 3, 6]))
+        tensor([0, 1, 3])
+        >>> tg.searchsorted(tg.tensor([1, 3, 5]), tg.tensor([0, 3, 6]), right=True)
+        tensor([0, 2, 3])
     """
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -907,7 +1220,24 @@ def searchsorted(
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
     """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it.
 
-    With right=True it belongs to the one above.
+    The number i for boundaries[i - 1] < value <= boundaries[i], or boundaries[i - 1] <= value < boundaries[i] with
+    right=True.
+
+    Args:
+        input: a number or a real tensor of any shape.
+        boundaries: ascending vector.
+        out_int32: whether the result is int32 instead of int64.
+        right: whether a boundary belongs to the interval above it, default False.
+
+    Returns:
+        Numbers from 0 to len(boundaries), of input's shape.
+
+    Raises:
+        RuntimeError: if boundaries is no vector.
+
+    Example:
+        >>> tg.bucketize(tg.tensor([0, 3, 6]), tg.tensor([1, 3, 5]))
+        tensor([0, 1, 3])
     """
     edges = tensor(boundaries)
     if len(shape_of(edges)) != 1:
@@ -916,12 +1246,44 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is among the test elements."""
+    """Whether each element is among the test elements.
+
+    Args:
+        elements, test_elements: tensors or numbers.
+        assume_unique: whether neither has an element twice; has no effect on the result.
+        invert: True tells whether it is not among them.
+
+    Returns:
+        bool tensor of elements' shape.
+
+    Example:
+        >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([2, 5]))
+        tensor([False,  True, False])
+    """
     return _is_among(tensor(elements), tensor(test_elements), assume_unique, invert)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them.
+
+    Args:
+        input: integer vector, no element negative.
+        weights: tensor of input's shape; it gets no gradient.
+        minlength: least length of the result, default 0.
+
+    Returns:
+        Vector of max(input) + 1 elements or more: int64, or with weights float64 (float32 for float32).
+
+    Raises:
+        RuntimeError: for negative elements, other numbers of dimensions, or weights of another shape.
+        NotImplementedError: for other dtypes of input.
+
+    Example:
+        >>> tg.bincount(tg.tensor([0, 2, 2]))
+        tensor([1, 0, 2])
+        >>> tg.bincount(tg.tensor([0, 2, 2]), weights=tg.tensor([0.5, 1.0, 2.0]))
+        tensor([0.5000, 0.0000, 3.0000])
+    """
     x = _raw(input, "bincount")
     if x.dtype.kind not in "iu":
         raise errors.not_implemented_for("bincount_cpu", x.dtype)
@@ -939,7 +1301,23 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Coordinates, one tensor a dimension, of positions in the flattened tensor of a shape."""
+    """Coordinates of positions in the flattened tensor of a shape.
+
+    Args:
+        indices: integer tensor of any shape.
+        shape: the shape, a number or a sequence.
+
+    Returns:
+        A tuple of int64 tensors of indices' shape, one for each dimension.
+
+    Raises:
+        TypeError: for indices that are no integers.
+        ValueError: for a negative size.
+
+    Example:
+        >>> tg.unravel_index(tg.tensor([0, 5]), (2, 3))
+        (tensor([0, 1]), tensor([0, 2]))
+    """
     i = tensor(indices)
     if i._d.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i._d.dtype)}")
