@@ -98,11 +98,30 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 @with_grad_fn_name("ScatterReduceBackward0")
 @half_in_float32
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
-    """input with the values of src reduced into it at index along `dim`.
+    """A copy of input with the values of src reduced into it at an index along `dim`.
+
+    For dim = 1: the values src[i, j, ..] with index[i, j, ..] = k are reduced into out[i, k, ..].
 
     Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: int32 or int64 tensor of input's rank, no larger than src, nor than input in the other dimensions.
+        src: tensor of input's dtype and rank.
         reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
-        include_self: whether what stands there counts too.
+        include_self: whether what stands there counts too, default True; positions that the index does not name stay.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for other shapes or dtypes, another `reduce`, or a position out of range.
+
+    Example:
+        >>> index = tg.tensor([0, 0, 1])
+        >>> tg.scatter_reduce(tg.zeros(3), 0, index, tg.tensor([1.0, 5.0, 2.0]), "amax")
+        tensor([5., 2., 0.])
+        >>> tg.scatter_reduce(tg.ones(3), 0, index, tg.tensor([1.0, 5.0, 2.0]), "mean", include_self=False)
+        tensor([3., 2., 1.])
     """
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -116,11 +135,26 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 @with_grad_fn_name("IndexReduceBackward0")
 @half_in_float32
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
-    """input with the slices of source reduced into it at a 1-D index along `dim`.
+    """A copy of input with the slices of source reduced into it at an index along `dim`.
 
     Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: integer vector; negative ones count from the end.
+        source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
         reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
-        include_self: whether what stands there counts too.
+        include_self: whether what stands there counts too, default True.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for another dtype or shape of source, or another `reduce`.
+        IndexError: for a position out of range.
+
+    Example:
+        >>> tg.index_reduce(tg.ones(3), 0, tg.tensor([0, 0, 1]), tg.tensor([2.0, 3.0, 4.0]), "prod")
+        tensor([6., 4., 1.])
     """
     if reduce not in REDUCTIONS[1:]:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -132,9 +166,28 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 @numpy_names
 @with_out
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
-    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
+    """A copy of input with src (or a value) written at an index along `dim`.
 
-    Of several values for one position the last stays.
+    For dim = 1: out[i, index[i, j, ..], ..] = src[i, j, ..]. Of several values for one position the last stays.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: int32 or int64 tensor of input's rank, no larger than src, nor than input in the other dimensions.
+        src: tensor of input's dtype and rank, or a number.
+        value: a number, in place of src.
+        reduce: "add" or "multiply" combines it with what is there.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for other shapes or dtypes, another `reduce`, or a position out of range.
+
+    Example:
+        >>> tg.scatter(tg.zeros(2, 3), 1, tg.tensor([[2], [0]]), 1.0)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
     """
     x = tensor(input)
     if reduce is None:
@@ -151,7 +204,27 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 @numpy_names
 @with_out
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """input with src added at index along `dim`; repeated indices add up."""
+    """A copy of input with src added at an index along `dim`; repeated positions add up.
+
+    For dim = 1: out[i, index[i, j, ..], ..] += src[i, j, ..].
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension.
+        index: int32 or int64 tensor of input's rank, no larger than src, nor than input in the other dimensions.
+        src: tensor of input's dtype and rank.
+
+    Returns:
+        A tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for other shapes or dtypes, or a position out of range.
+        TypeError: if src is no tensor.
+
+    Example:
+        >>> tg.scatter_add(tg.zeros(3), 0, tg.tensor([0, 0, 2]), tg.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.])
+    """
     if not isinstance(src, Box | np.ndarray):
         raise TypeError(f"scatter_add(): argument 'src' (position 3) must be Tensor, not {type(src).__name__}")
     x = tensor(input)
