@@ -53,7 +53,26 @@ def _back(name: str, pair: Any, input: Any) -> Any:
 @with_out
 @numpy_names
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
+    """The elements in order along `dim`, and their indices; nan counts as the largest.
+
+    Args:
+        input: tensor of any real dtype or bool.
+        dim: the dimension, default the last.
+        descending: whether the largest comes first, default False.
+        stable: whether equal elements keep their order; up to 64 elements they always do.
+
+    Returns:
+        (values, indices) of input's shape; indices are int64. The gradient of values follows the indices.
+
+    Raises:
+        RuntimeError: for complex tensors.
+
+    Example:
+        >>> tg.sort(tg.tensor([3.0, 1.0, 2.0]))
+        torch.return_types.sort(
+        values=tensor([1., 2., 3.]),
+        indices=tensor([1, 2, 0]))
+    """
     x, d = _along(input, dim)
     return _back("sort", _sort(x, d, bool(descending), bool(stable)), input)
 
@@ -61,7 +80,24 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 @with_out
 @numpy_names
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
+    """Indices that sort input along `dim`; nan counts as the largest.
+
+    Args:
+        input: tensor of any real dtype or bool.
+        dim: the dimension, default the last.
+        descending: whether the largest comes first, default False.
+        stable: whether equal elements keep their order; up to 64 elements they always do.
+
+    Returns:
+        int64 tensor of input's shape.
+
+    Raises:
+        RuntimeError: for complex tensors.
+
+    Example:
+        >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]))
+        tensor([1, 2, 0])
+    """
     x, d = _along(input, dim)
     r = _argsort(x, d, bool(descending), bool(stable))
     return r if shape_of(tensor(input)) else TABLE["reshape"].call(r, ())
@@ -70,7 +106,27 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 @with_out
 @numpy_names
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
+    """The k largest (or smallest) elements along `dim`, in order, and their indices; nan counts as the largest.
+
+    Args:
+        input: tensor of any real dtype.
+        k: number of elements.
+        dim: the dimension, default the last.
+        largest: False gives the smallest, default True.
+        sorted: they are in order in any case.
+
+    Returns:
+        (values, indices) of size k along `dim`; indices are int64. The gradient of values follows the indices.
+
+    Raises:
+        RuntimeError: if k is larger than the dimension.
+
+    Example:
+        >>> tg.topk(tg.tensor([3.0, 1.0, 2.0]), 2)
+        torch.return_types.topk(
+        values=tensor([3., 2.]),
+        indices=tensor([0, 2]))
+    """
     x, d = _along(input, dim)
     k = operator.index(k)
     if not 0 <= k <= x._d.shape[d]:
@@ -82,7 +138,24 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 @with_out
 @numpy_names
 def cummax(input: Any, dim: int) -> Any:
-    """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
+    """The largest element so far along `dim`, and its index; of equal ones the last, which takes the gradient.
+
+    Args:
+        input: tensor of any real dtype or bool; from a nan on the result is nan.
+        dim: the dimension.
+
+    Returns:
+        (values, indices) of input's shape; indices are int64.
+
+    Raises:
+        NotImplementedError: for complex tensors.
+
+    Example:
+        >>> tg.cummax(tg.tensor([1.0, 3.0, 2.0]), 0)
+        torch.return_types.cummax(
+        values=tensor([1., 3., 3.]),
+        indices=tensor([0, 1, 1]))
+    """
     x, d = _along(input, dim)
     return _back("cummax", _cummax(x, d), input)
 
@@ -90,7 +163,24 @@ def cummax(input: Any, dim: int) -> Any:
 @with_out
 @numpy_names
 def cummin(input: Any, dim: int) -> Any:
-    """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
+    """The smallest element so far along `dim`, and its index; of equal ones the last, which takes the gradient.
+
+    Args:
+        input: tensor of any real dtype or bool; from a nan on the result is nan.
+        dim: the dimension.
+
+    Returns:
+        (values, indices) of input's shape; indices are int64.
+
+    Raises:
+        NotImplementedError: for complex tensors.
+
+    Example:
+        >>> tg.cummin(tg.tensor([2.0, 1.0, 3.0]), 0)
+        torch.return_types.cummin(
+        values=tensor([2., 1., 1.]),
+        indices=tensor([0, 1, 1]))
+    """
     x, d = _along(input, dim)
     return _back("cummin", _cummin(x, d), input)
 
@@ -98,14 +188,51 @@ def cummin(input: Any, dim: int) -> Any:
 @with_out
 @numpy_names
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
+    """The median of all elements, or along a dimension: of an even number the lower of the two in the middle.
+
+    nan if an element is. Of all elements, those equal to the median share the gradient evenly; along a dimension the
+    gradient goes to the element at the index.
+
+    Args:
+        input: tensor of any real dtype.
+        dim: the dimension; by default the median of all elements.
+        keepdim: whether the dimension stays, of size 1.
+
+    Returns:
+        A 0-dim tensor; with dim: (values, indices), indices in int64. The median of no elements is nan.
+
+    Raises:
+        NotImplementedError: for bools and complex numbers.
+        IndexError: for a dimension of size 0.
+
+    Example:
+        >>> tg.median(tg.tensor([4.0, 1.0, 3.0, 2.0]))
+        tensor(2.)
+        >>> tg.median(tg.tensor([[1, 5, 3], [6, 2, 4]]), 1)
+        torch.return_types.median(
+        values=tensor([3, 4]),
+        indices=tensor([2, 2]))
+    """
     return _middle("median", _median, _median_dim, input, dim, keepdim)
 
 
 @with_out
 @numpy_names
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """`median` of the elements that are not nan."""
+    """`median` of the elements that are not nan; nan where all are.
+
+    Args:
+        input: tensor of any real dtype.
+        dim: the dimension; by default the median of all elements.
+        keepdim: whether the dimension stays, of size 1.
+
+    Returns:
+        A 0-dim tensor; with dim: (values, indices), indices in int64.
+
+    Example:
+        >>> tg.nanmedian(tg.tensor([1.0, float("nan"), 3.0, 2.0]))
+        tensor(2.)
+    """
     return _middle("nanmedian", _nanmedian, _nanmedian_dim, input, dim, keepdim)
 
 
@@ -127,7 +254,26 @@ def _along_some(name: str, input: Any, dim: int) -> tuple[Any, int]:
 @with_out
 @numpy_names
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
+    """The k-th smallest elements along `dim`, counted from 1, and their indices.
+
+    Args:
+        input: tensor of any real dtype; nan counts as the largest.
+        k: a number from 1 to the dimension's size.
+        dim: the dimension, default the last.
+        keepdim: whether the dimension stays, of size 1.
+
+    Returns:
+        (values, indices); indices are int64, of equal elements the first. The gradient of values follows the indices.
+
+    Raises:
+        RuntimeError: if k is out of range.
+
+    Example:
+        >>> tg.kthvalue(tg.tensor([3.0, 1.0, 2.0]), 2)
+        torch.return_types.kthvalue(
+        values=tensor(2.),
+        indices=tensor(2))
+    """
     x, d = _along_some("kthvalue", input, dim)
     if not 1 <= k <= x._d.shape[d]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
@@ -137,14 +283,41 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 @with_out
 @numpy_names
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
+    """The most frequent elements along `dim`, the smallest of equally frequent ones, and their last positions.
+
+    Args:
+        input: tensor of any real dtype or bool.
+        dim: the dimension, default the last.
+        keepdim: whether the dimension stays, of size 1.
+
+    Returns:
+        (values, indices); indices are int64. The gradient of values follows the indices.
+
+    Raises:
+        NotImplementedError: for complex tensors.
+
+    Example:
+        >>> tg.mode(tg.tensor([2, 1, 2, 3, 1, 2]))
+        torch.return_types.mode(
+        values=tensor(2),
+        indices=tensor(5))
+    """
     x, d = _along_some("mode", input, dim)
     return _back("mode", _mode(x, d, keepdim), input)
 
 
 @with_out
 def msort(input: Any) -> Any:
-    """The elements in order along the first dimension."""
+    """The elements in order along the first dimension: sort(input, 0).values.
+
+    Args:
+        input: tensor of any real dtype or bool.
+
+    Example:
+        >>> tg.msort(tg.tensor([[3, 1], [2, 4]]))
+        tensor([[2, 1],
+                [3, 4]])
+    """
     return sort(input, 0)[0]
 
 
@@ -157,13 +330,25 @@ ROUNDED = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 @numpy_names
 @casting.in_float32
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
-    """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones.
-
-    Args:
-        q: a number or a 1-D tensor of numbers in [0, 1]; a tensor's quantiles come in a first dimension.
-        interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+    """The q-th quantiles along `dim`, or of all elements: the value at position q * (n - 1) of the sorted ones.
 
     A nan among the elements is the result. The gradient follows the elements taken and, between two of them, q.
+
+    Args:
+        input: float32 or float64 tensor.
+        q: a number or a vector of input's dtype, in [0, 1]; a vector's quantiles come in a first dimension.
+        dim: the dimension; by default the quantiles of all elements.
+        keepdim: whether the dimension stays, of size 1.
+        interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Raises:
+        RuntimeError: for other dtypes, no elements, or a q outside of [0, 1].
+
+    Example:
+        >>> tg.quantile(tg.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
+        tensor(2.5000)
+        >>> tg.quantile(tg.tensor([1.0, 2.0, 3.0, 4.0]), tg.tensor([0.0, 0.9]))
+        tensor([1.0000, 3.7000])
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation)
 
@@ -172,7 +357,22 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 @numpy_names
 @casting.in_float32
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
-    """`quantile` of the elements that are not nan."""
+    """`quantile` of the elements that are not nan; nan where all are.
+
+    Args:
+        input: float32 or float64 tensor.
+        q: a number or a vector of input's dtype, in [0, 1]; a vector's quantiles come in a first dimension.
+        dim: the dimension; by default the quantiles of all elements.
+        keepdim: whether the dimension stays, of size 1.
+        interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Raises:
+        RuntimeError: for other dtypes, no elements, or a q outside of [0, 1].
+
+    Example:
+        >>> tg.nanquantile(tg.tensor([1.0, float("nan"), 2.0]), 0.5)
+        tensor(1.5000)
+    """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
 
 
@@ -254,9 +454,18 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence.
 
     Args:
+        input: tensor of any dtype; each nan is distinct.
         sorted: they are, in any case.
-        return_inverse: also the place of each element among the distinct ones.
-        return_counts: also how often each occurs.
+        return_inverse: also the place of each element among the distinct ones, int64.
+        return_counts: also how often each occurs, int64.
+        dim: the dimension whose slices are compared; by default the elements are.
+
+    Returns:
+        The distinct ones, or a tuple (distinct, inverse, counts) with what was asked for.
+
+    Example:
+        >>> tg.unique(tg.tensor([3, 1, 3]), return_inverse=True, return_counts=True)
+        (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
     x = tensor(input)
     axis = None if dim is None else dim_within(dim, x._d.ndim)
@@ -271,7 +480,21 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
 
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The first of each run of equal elements, or of equal slices along `dim`."""
+    """The first of each run of equal elements, or of equal slices along `dim`.
+
+    Args:
+        input: tensor of any dtype.
+        return_inverse: also the number of each element's run, int64.
+        return_counts: also the length of each run, int64.
+        dim: the dimension whose slices are compared; by default the elements of the flattened tensor are.
+
+    Returns:
+        The first ones, or a tuple (first, inverse, counts) with what was asked for.
+
+    Example:
+        >>> tg.unique_consecutive(tg.tensor([1, 1, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
     x = tensor(input)
     axis = None if dim is None else dim_of(dim, x._d.ndim)
     known = leaving(x, "unique_consecutive(): the shape of the result depends on values")
