@@ -32,7 +32,28 @@ SAME_DTYPE = "self and mat2 must have the same dtype, but got"
 
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
-    """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+    """Matrix product over the last two dimensions, the others broadcast: `input @ other`.
+
+    A vector on the left counts as a row, one on the right as a column, and the dimension is taken away again.
+
+    Args:
+        input: tensor (.., n, k) or vector (k,).
+        other: tensor (.., k, m) or vector (k,) of the same dtype.
+
+    Returns:
+        A tensor (.., n, m), without n or m for a vector, of their dtype.
+
+    Raises:
+        RuntimeError: for 0-dim operands, sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> a = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> y = tg.matmul(a, tg.tensor([1.0, 10.0]))
+        >>> y.sum().backward()
+        >>> y.detach(), a.grad
+        (tensor([21., 43.]), tensor([[ 1., 10.],
+                [ 1., 10.]]))
+    """
     result = _product(input, other)
     if result is NotImplemented:
         return refused("matmul", (input, other))
@@ -109,7 +130,23 @@ def _same(name: str, x: Any, y: Any) -> None:
 
 @with_out
 def mm(input: Any, mat2: Any) -> Any:
-    """Product of two matrices."""
+    """Product of two matrices.
+
+    Args:
+        input: matrix (n, k).
+        mat2: matrix (k, m) of the same dtype.
+
+    Returns:
+        Matrix (n, m).
+
+    Raises:
+        RuntimeError: for other numbers of dimensions, sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.mm(tg.tensor([[1, 2], [3, 4]]), tg.tensor([[0, 1], [1, 0]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     x, y = _matrix(input, "self"), _matrix(mat2, "mat2")
     if x.shape[1] != y.shape[0]:
         raise errors.matmul_mismatch("mm", x.shape, y.shape)
@@ -119,7 +156,22 @@ def mm(input: Any, mat2: Any) -> Any:
 @with_out
 @with_grad_fn_name("BmmBackward0")
 def bmm(input: Any, mat2: Any) -> Any:
-    """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
+    """Products of two batches of matrices.
+
+    Args:
+        input: tensor (b, n, k).
+        mat2: tensor (b, k, m) of the same dtype.
+
+    Returns:
+        Tensor (b, n, m).
+
+    Raises:
+        RuntimeError: for other numbers of dimensions, sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.bmm(tg.ones(10, 2, 3), tg.ones(10, 3, 4)).shape
+        torch.Size([10, 2, 4])
+    """
     x, y = tensor(input), tensor(mat2)
     for i, t in enumerate((x, y)):
         if len(shape_of(t)) != 3:
@@ -140,7 +192,22 @@ def _vector_product(x: Any, y: Any, of: str) -> Any:
 @with_out
 @casting.as_given
 def mv(input: Any, vec: Any) -> Any:
-    """Product of a matrix and a vector."""
+    """Product of a matrix and a vector.
+
+    Args:
+        input: matrix (n, k).
+        vec: vector (k,) of the same dtype.
+
+    Returns:
+        Vector (n,).
+
+    Raises:
+        RuntimeError: for other numbers of dimensions, sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.mv(tg.tensor([[1, 2], [3, 4]]), tg.tensor([1, 10]))
+        tensor([21, 43])
+    """
     x, y = tensor(input), tensor(vec)
     if (x.ndim, y.ndim) != (2, 1):
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}. In mv().")
@@ -168,7 +235,21 @@ def _inner(name: str, x: Any, y: Any) -> Any:
 @with_out
 @casting.as_given
 def dot(input: Any, tensor: Any) -> Any:
-    """Inner product of two vectors, without conjugation."""
+    """Inner product of two vectors, without conjugation: sum(input * tensor).
+
+    Args:
+        input, tensor: vectors of one length and dtype.
+
+    Returns:
+        0-dim tensor of their dtype.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions, lengths or dtypes.
+
+    Example:
+        >>> tg.dot(tg.tensor([1, 2]), tg.tensor([3, 4]))
+        tensor(11)
+    """
     return _inner("dot", input, tensor)
 
 
@@ -176,13 +257,43 @@ def dot(input: Any, tensor: Any) -> Any:
 @casting.as_given
 @with_grad_fn_name("VdotBackward0")
 def vdot(input: Any, other: Any) -> Any:
-    """Inner product of two vectors, the first one conjugated."""
+    """Inner product of two vectors, the first one conjugated: sum(conj(input) * other).
+
+    Args:
+        input, other: vectors of one length and dtype.
+
+    Returns:
+        0-dim tensor of their dtype.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions, lengths or dtypes.
+
+    Example:
+        >>> tg.vdot(tg.tensor([1j, 2.0]), tg.tensor([1j, 1.0]))
+        tensor(3.+0.j)
+    """
     return _inner("vdot", conj(input), other)
 
 
 @with_out
 def outer(input: Any, vec2: Any) -> Any:
-    """Outer product of two vectors."""
+    """Outer product of two vectors: input[:, None] * vec2.
+
+    Args:
+        input: vector (n,).
+        vec2: vector (m,).
+
+    Returns:
+        Matrix (n, m) of their common dtype.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions.
+
+    Example:
+        >>> tg.outer(tg.tensor([1, 2]), tg.tensor([3, 4, 5]))
+        tensor([[ 3,  4,  5],
+                [ 6,  8, 10]])
+    """
     return _outer("outer", input, vec2, ("self", "vec2"))
 
 
@@ -197,7 +308,22 @@ ger = outer
 @with_out
 @casting.in_16_bits
 def inner(input: Any, other: Any) -> Any:
-    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+    """Sums of products over the last dimension of both; with a 0-dim operand, their product.
+
+    Args:
+        input: tensor (.., k).
+        other: tensor (.., k).
+
+    Returns:
+        Tensor of input's shape without the last dimension, followed by other's without the last.
+
+    Raises:
+        RuntimeError: if the last sizes or the dtypes differ.
+
+    Example:
+        >>> tg.inner(tg.tensor([[1, 2], [3, 4]]), tg.tensor([1, 10]))
+        tensor([21, 43])
+    """
     x, y = tensor(input), tensor(other)
     a, b = shape_of(x), shape_of(y)
     if not a or not b:
@@ -212,7 +338,19 @@ def inner(input: Any, other: Any) -> Any:
 @with_out
 @casting.in_16_bits
 def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
-    """Sums of conj(x) * y along a dimension, the others broadcast."""
+    """Sums of conj(x) * y along a dimension, the others broadcast.
+
+    Args:
+        x, y: float or complex tensors of one dtype.
+        dim: the dimension, default the last.
+
+    Raises:
+        RuntimeError: for integers, different dtypes, or sizes that do not fit.
+
+    Example:
+        >>> tg.linalg.vecdot(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 10.0]))
+        tensor([21., 43.])
+    """
     x, y = tensor(x), tensor(y)
     if not is_inexact(x._d.dtype):
         raise errors.not_inexact("linalg.vecdot", x._d.dtype)
@@ -223,7 +361,24 @@ def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    """input @ weight.T + bias.
+
+    Args:
+        input: tensor (.., n).
+        weight: matrix (m, n), or vector (n,) for one output without a dimension.
+        bias: vector (m,), or None (default).
+
+    Returns:
+        Tensor (.., m) of their common dtype.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> weight = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> tg.nn.functional.linear(tg.tensor([1.0, 10.0]), weight, tg.ones(3))
+        tensor([22., 44., 66.])
+    """
     if casting.OPEN:
         input, weight, bias = casting.lowered(input, weight, bias)
     if bias is None and type(input) is record.Tensor and isinstance(weight, record.Parameter):
@@ -288,7 +443,22 @@ def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
 @casting.in_16_bits
 @half_in_float32
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * (mat1 @ mat2)."""
+    """beta * input + alpha * (mat1 @ mat2).
+
+    Args:
+        input: tensor that expands to (n, m); not read for beta = 0.
+        mat1: matrix (n, k).
+        mat2: matrix (k, m), all of one dtype.
+        beta, alpha: numbers, default 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.addmm(tg.ones(2), tg.eye(2), tg.tensor([[1.0, 2.0], [3.0, 4.0]]), alpha=10)
+        tensor([[11., 21.],
+                [31., 41.]])
+    """
     x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
     if x.shape[1] != y.shape[0]:
         raise errors.matmul_mismatch("addmm", x.shape, y.shape)
@@ -302,7 +472,21 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 @casting.as_given
 @half_in_float32
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * (mat @ vec)."""
+    """beta * input + alpha * (mat @ vec).
+
+    Args:
+        input: tensor that expands to (n,); not read for beta = 0.
+        mat: matrix (n, k).
+        vec: vector (k,), all of one dtype.
+        beta, alpha: numbers, default 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.addmv(tg.ones(2), tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 10.0]))
+        tensor([22., 44.])
+    """
     x, y = tensor(mat), tensor(vec)
     ranks = len(shape_of(tensor(input))), len(shape_of(x)), len(shape_of(y))
     if ranks[1:] != (2, 1) or ranks[0] > 1:
@@ -315,7 +499,22 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 @with_grad_fn_name("AddrBackward0")
 @numbers_first("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
+    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and".
+
+    Args:
+        input: tensor that expands to (n, m); not read for beta = 0.
+        vec1: vector (n,).
+        vec2: vector (m,).
+        beta, alpha: numbers, default 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or factors that are no integers with integer vectors.
+
+    Example:
+        >>> tg.addr(tg.zeros(2, 2), tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
     product = _outer("addr", vec1, vec2, ("vec1", "vec2"))
     if product._d.dtype.kind in "biu":
         for name, factor in (("beta", beta), ("alpha", alpha)):
@@ -330,7 +529,21 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 @casting.in_16_bits
 @half_in_float32
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * bmm(batch1, batch2)."""
+    """beta * input + alpha * bmm(batch1, batch2).
+
+    Args:
+        input: tensor that expands to (b, n, m); not read for beta = 0.
+        batch1: tensor (b, n, k).
+        batch2: tensor (b, k, m), all of one dtype.
+        beta, alpha: numbers, default 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.baddbmm(tg.ones(2), tg.ones(1, 2, 3), tg.ones(1, 3, 2)).sum()
+        tensor(16.)
+    """
     product = bmm(batch1, batch2)
     of_one_dtype("Input dtypes must be the same, but got", tensor(input), product)
     return _plus(input, product, beta, alpha)
@@ -342,7 +555,22 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: flo
 @casting.in_16_bits
 @half_in_float32
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch.
+
+    Args:
+        input: tensor that expands to (n, m); not read for beta = 0.
+        batch1: tensor (b, n, k).
+        batch2: tensor (b, k, m), all of one dtype.
+        beta, alpha: numbers, default 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.addbmm(tg.zeros(2), tg.ones(5, 2, 3), tg.ones(5, 3, 2))
+        tensor([[15., 15.],
+                [15., 15.]])
+    """
     bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
     if [len(s) for s in bmm_shapes] != [3, 3] or bmm_shapes[0][::2] != bmm_shapes[1][:2]:
         bmm(batch1, batch2)  # raises
@@ -367,7 +595,18 @@ def _product_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 @with_out
 @casting.in_16_bits
 def linalg_multi_dot(tensors: Any) -> Any:
-    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
+    """Product of two or more matrices in the cheapest order.
+
+    Args:
+        tensors: sequence of matrices of one dtype; the first and the last may be vectors.
+
+    Raises:
+        RuntimeError: for fewer than two tensors, or sizes that do not fit.
+
+    Example:
+        >>> tg.linalg.multi_dot([tg.ones(2, 30), tg.ones(30, 4), tg.ones(4)])
+        tensor([120., 120.])
+    """
     xs = [tensor(t) for t in tensors]
     n = len(xs)
     if n < 2:
@@ -398,20 +637,53 @@ def linalg_multi_dot(tensors: Any) -> Any:
 
 @with_out
 def chain_matmul(*matrices: Any) -> Any:
-    """linalg.multi_dot of the matrices, given one by one."""
+    """Product of the matrices, given one by one, in the cheapest order: linalg.multi_dot(matrices).
+
+    Args:
+        matrices: matrices of one dtype; of one alone the result is a copy.
+
+    Raises:
+        RuntimeError: for sizes that do not fit.
+
+    Example:
+        >>> tg.chain_matmul(tg.ones(2, 30), tg.ones(30, 4), tg.ones(4, 1))
+        tensor([[120.],
+                [120.]])
+    """
     return TABLE["clone"].call(tensor(matrices[0])) if len(matrices) == 1 else linalg_multi_dot(matrices)
 
 
 @with_out
 def linalg_matmul(input: Any, other: Any) -> Any:
-    """matmul."""
+    """`matmul` under the name of linalg: input @ other.
+
+    Args:
+        input: tensor (.., n, k) or vector (k,).
+        other: tensor (.., k, m) or vector (k,) of the same dtype.
+
+    Example:
+        >>> tg.linalg.matmul(tg.tensor([[1, 2], [3, 4]]), tg.tensor([1, 10]))
+        tensor([21, 43])
+    """
     return matmul(input, other)
 
 
 @with_out
 @with_grad_fn_name("UnsafeViewBackward0")
 def kron(input: Any, other: Any) -> Any:
-    """Kronecker product: blocks input[i, j, ..] * other."""
+    """Kronecker product: blocks input[i, j, ..] * other.
+
+    Args:
+        input, other: tensors of any shape; the one of fewer dimensions gets dimensions of size 1 in front.
+
+    Returns:
+        Tensor of their common dtype whose sizes are the products of theirs.
+
+    Example:
+        >>> tg.kron(tg.tensor([[1, 10]]), tg.tensor([[1, 2], [3, 4]]))
+        tensor([[ 1,  2, 10, 20],
+                [ 3,  4, 30, 40]])
+    """
     x, y = promoted_in_full([tensor(input), tensor(other)])
     rank = max(len(shape_of(x)), len(shape_of(y)))
     a, b = ((1,) * (rank - len(shape_of(t))) + shape_of(t) for t in (x, y))
@@ -423,7 +695,21 @@ def kron(input: Any, other: Any) -> Any:
 @with_grad_fn_name("TraceBackward0")
 @casting.in_float32
 def trace(input: Any) -> Any:
-    """Sum of a matrix's diagonal."""
+    """Sum of a matrix's diagonal.
+
+    Args:
+        input: matrix of any dtype.
+
+    Returns:
+        0-dim tensor; of integers in int64.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions.
+
+    Example:
+        >>> tg.trace(tg.tensor([[1, 2], [3, 4]]))
+        tensor(5)
+    """
     x = tensor(input)
     if len(shape_of(x)) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(shape_of(x))}")
@@ -431,7 +717,17 @@ def trace(input: Any) -> Any:
 
 
 def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """A view of the diagonals of matrices."""
+    """A view of the diagonals of matrices, as the last dimension.
+
+    Args:
+        A: tensor of at least two dimensions.
+        offset: which diagonal: 0 (default) the main one, above it positive, below it negative.
+        dim1, dim2: the dimensions of rows and columns, default the last two.
+
+    Example:
+        >>> tg.linalg.diagonal(tg.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     return diagonal(tensor(A), offset, dim1, dim2)
 
 
@@ -449,7 +745,23 @@ def _powers(x: Any, n: int) -> Any:
 
 @with_out
 def linalg_vander(x: Any, *, N: int | None = None) -> Any:
-    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1); by default N is the number of elements."""
+    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1).
+
+    Args:
+        x: tensor (.., n).
+        N: number of columns, default n.
+
+    Returns:
+        Tensor (.., n, N).
+
+    Raises:
+        RuntimeError: if N is not greater than 1.
+
+    Example:
+        >>> tg.linalg.vander(tg.tensor([2, 3]), N=4)
+        tensor([[ 1,  2,  4,  8],
+                [ 1,  3,  9, 27]])
+    """
     x = tensor(x)
     x = x if shape_of(x) else reshape(x, (1,))
     N = shape_of(x)[-1] if N is None else N
@@ -459,7 +771,24 @@ def linalg_vander(x: Any, *, N: int | None = None) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
+    """The Vandermonde matrix of a vector: powers N-1, .., 1, 0 of its elements in the columns.
+
+    Args:
+        x: vector (n,).
+        N: number of columns, default n.
+        increasing: whether the powers are 0, 1, .., N-1.
+
+    Returns:
+        Matrix (n, N).
+
+    Raises:
+        RuntimeError: if x is no vector, or N negative.
+
+    Example:
+        >>> tg.vander(tg.tensor([2, 3]), 4)
+        tensor([[ 8,  4,  2,  1],
+                [27,  9,  3,  1]])
+    """
     x = _ranked("vander", x, 1)
     if N is not None and N < 0:
         raise RuntimeError("N must be non-negative.")
@@ -470,7 +799,19 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 @with_out
 @with_grad_fn_name("LinalgCrossBackward0")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
-    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+    """Vector product of 3-vectors along a dimension, the others broadcast.
+
+    Args:
+        input, other: tensors of as many dimensions and one dtype, of size 3 along `dim`.
+        dim: the dimension, by default the first of size 3.
+
+    Raises:
+        RuntimeError: for another size, number of dimensions or dtype.
+
+    Example:
+        >>> tg.cross(tg.tensor([1, 0, 0]), tg.tensor([0, 1, 0]))
+        tensor([0, 0, 1])
+    """
     x, y = tensor(input), tensor(other)
     of_one_dtype("cross(): inputs must have the same dtype, but got", x, y)
     a, b = shape_of(x), shape_of(y)
@@ -490,7 +831,20 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 @with_out
 @numpy_names
 def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """Vector product of 3-vectors along `dim`, the others broadcast."""
+    """Vector product of 3-vectors along a dimension, the others broadcast.
+
+    Args:
+        input, other: tensors of as many dimensions and one dtype, of size 3 along `dim`.
+        dim: the dimension, default the last.
+
+    Raises:
+        RuntimeError: for another size, number of dimensions or dtype.
+
+    Example:
+        >>> tg.linalg.cross(tg.tensor([[1, 0, 0]]), tg.tensor([[0, 1, 0], [0, 0, 1]]))
+        tensor([[ 0,  0,  1],
+                [ 0, -1,  0]])
+    """
     return cross(input, other, dim)
 
 
@@ -501,14 +855,26 @@ MODES = {
 
 @casting.in_float32
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
-    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast.
+    """p-norm distances between all rows of x1 and x2; batches broadcast.
 
     The derivative is 0 at coincident points, to any order.
 
     Args:
-        p: the norm, from 0 to inf.
-        compute_mode: whether Euclidean distances come from one matrix product (by default for more than 25 rows); what
-            would cancel in it is computed from the difference all the same.
+        x1: float tensor (.., n, d).
+        x2: float tensor (.., m, d) of the same dtype.
+        p: the norm, from 0 to inf, default 2.
+        compute_mode: whether Euclidean distances come from one matrix product (by default for more than 25 rows); what would
+            cancel in it is computed from the difference all the same.
+
+    Returns:
+        Tensor (.., n, m).
+
+    Raises:
+        RuntimeError: for integers, complex numbers, different dtypes, a negative p, or sizes that do not fit.
+
+    Example:
+        >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
     """
     x, y = tensor(x1), tensor(x2)
     a, b = shape_of(x), shape_of(y)
@@ -546,10 +912,23 @@ def _distances(x: Any, y: Any, p: float) -> Any:
 @with_grad_fn_name("PdistBackward0")
 @casting.in_float32
 def pdist(input: Any, p: float = 2.0) -> Any:
-    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
+    """p-norm distances between every two rows of a matrix, in the order (0, 1), (0, 2), .., (n-2, n-1).
+
+    The derivative is 0 at coincident rows, to any order.
+
+    Args:
+        input: float matrix (n, d).
+        p: the norm, from 0 to inf, default 2.
+
+    Returns:
+        Vector of n (n - 1) / 2 distances.
 
     Raises:
         RuntimeError: for a tensor that is not a matrix, or a negative p.
+
+    Example:
+        >>> tg.pdist(tg.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]), p=1)
+        tensor([7., 1., 6.])
     """
     x = tensor(input)
     if len(shape_of(x)) != 2:
