@@ -132,9 +132,25 @@ def is_recorded(a: Any) -> bool:
 
 @with_out
 def linalg_cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """(L, info): the factor of A = L L^H, or of A = U^H U, and the first leading minor that is not positive definite.
+    """The Cholesky factor of A = L L^H, or of A = U^H U, and whether there is one, without an error.
 
-    Where info is not 0 the factor is nan. Only one triangle of A is read; the gradient is spread over both.
+    Only one triangle of A is read; the gradient is spread over both.
+
+    Args:
+        A: Hermitian matrices (.., n, n), float or complex, of 32 bits or more.
+        upper: whether the factor is U, default False.
+        check_errors: whether to raise where there is no factor.
+
+    Returns:
+        (L, info): the factor, nan where info is not 0, and int32 info (..): 0, or the first leading minor that is not
+        positive definite.
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.cholesky_ex(tg.tensor([[4.0, 2.0], [2.0, -5.0]])).info
+        tensor(2, dtype=torch.int32)
     """
     return _factored("linalg.cholesky_ex", A, upper, check_errors)
 
@@ -160,8 +176,23 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
 def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
     """The lower triangular L of A = L L^H (or the upper U of A = U^H U) of Hermitian positive definite matrices.
 
+    Only one triangle of A is read; the gradient is spread over both.
+
+    Args:
+        A: Hermitian matrices (.., n, n), float or complex, of 32 bits or more.
+        upper: whether the factor is U, default False.
+
+    Returns:
+        Tensor of A's shape and dtype.
+
     Raises:
         LinAlgError: for a matrix that is not positive definite.
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.cholesky(tg.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
     """
     return _factored("linalg.cholesky", A, upper, True)[0]
 
@@ -170,7 +201,23 @@ def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
 @casting.in_float32
 @with_grad_fn_name("CholeskyBackward0")
 def cholesky(input: Any, upper: bool = False) -> Any:
-    """linalg.cholesky under its older name."""
+    """`linalg.cholesky` under its older name: L of input = L L^H, or U of input = U^H U.
+
+    Args:
+        input: Hermitian positive definite matrices (.., n, n), float or complex, of 32 bits or more.
+        upper: whether the factor is U, default False.
+
+    Returns:
+        Tensor of input's shape and dtype.
+
+    Raises:
+        LinAlgError: for a matrix that is not positive definite.
+
+    Example:
+        >>> tg.cholesky(tg.tensor([[4.0, 2.0], [2.0, 5.0]]), upper=True)
+        tensor([[2., 1.],
+                [0., 2.]])
+    """
     return _factored("cholesky", input, upper, True)[0]
 
 
@@ -192,10 +239,18 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     """(Q, R) with A = Q R, the columns of Q orthonormal and R upper triangular.
 
     Args:
-        mode: "reduced" (Q has min(m, n) columns), "complete" (m columns), or "r" (R alone, Q is empty).
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        mode: "reduced" (default; Q has min(m, n) columns), "complete" (m columns), or "r" (R alone, Q is empty).
 
     Raises:
-        RuntimeError: in a backward pass through mode "complete" with more rows than columns, where Q is not unique.
+        RuntimeError: for integers, 16-bit numbers or another mode; in a backward pass through mode "complete" with more rows
+            than columns, where Q is not unique.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> Q, R = tg.linalg.qr(A)
+        >>> tg.allclose(Q @ R, A, atol=1e-5), tg.allclose(Q.T @ Q, tg.eye(2), atol=1e-5)
+        (True, True)
     """
     a = matrices("linalg.qr", A)
     m, n = shape_of(a)[-2:]
@@ -210,16 +265,39 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 @with_out
 @casting.in_float32
 def qr(input: Any, some: bool = True) -> Any:
-    """linalg.qr under its older name: reduced, or complete for some=False."""
+    """`linalg.qr` under its older name: (Q, R) with input = Q R.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+        some: whether Q has min(m, n) columns (default), else m.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> Q, R = tg.qr(A)
+        >>> Q.shape, R.shape
+        (torch.Size([3, 2]), torch.Size([2, 2]))
+    """
     return result("qr", *linalg_qr(input, "reduced" if some else "complete"))
 
 
 @with_out
 def geqrf(input: Any) -> Any:
-    """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr).
+    """R of A = Q R, and the reflections of which Q is the product, in one matrix.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+
+    Returns:
+        (a, tau): R in and above the diagonal of a, and below it the reflections, as `orgqr` and `ormqr` take them.
 
     Raises:
         NotImplementedError: for a tensor that requires grad, which linalg.qr can differentiate.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> a, tau = tg.geqrf(A)
+        >>> tg.allclose(tg.orgqr(a, tau) @ a.triu(), A, atol=1e-5)
+        True
     """
     x = matrices("geqrf", input)
     if is_recording() and slot_of(x):
@@ -242,7 +320,24 @@ def _pivoted(name: str, A: Any, pivot: bool) -> tuple[Any, Any]:
 
 @with_out
 def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """(LU, pivots, info): both factors in one matrix, the row exchanged at each step (from 1), the first zero pivot or 0."""
+    """Both factors of A = P L U in one matrix, without an error for a singular one.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        pivot: True; there is no factorization without exchange of rows.
+        check_errors: whether to raise where info is not 0.
+
+    Returns:
+        (LU, pivots, info): U in and above the diagonal and L below it; the row exchanged at each step, int32, from 1; and
+        int32 info (..): 0, or the first zero pivot, from 1.
+
+    Raises:
+        RuntimeError: for integers, 16-bit numbers, or pivot=False.
+
+    Example:
+        >>> tg.linalg.lu_factor_ex(tg.tensor([[1.0, 2.0], [2.0, 4.0]])).info
+        tensor(2, dtype=torch.int32)
+    """
     return _factored_lu("torch.linalg.lu_factor_ex", A, pivot, check_errors)
 
 
@@ -258,10 +353,23 @@ def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
 @with_out
 @casting.in_float32
 def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:
-    """(LU, pivots) of A = P L U, as lu_solve and lu_unpack take them.
+    """Both factors of A = P L U in one matrix, as `linalg.lu_solve` and `lu_unpack` take them.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        pivot: True; there is no factorization without exchange of rows.
+
+    Returns:
+        (LU, pivots): U in and above the diagonal and L below it; the row exchanged at each step, int32, from 1.
 
     Raises:
-        RuntimeError: if a diagonal element of U is 0.
+        RuntimeError: if a diagonal element of U is 0; for integers, 16-bit numbers, or pivot=False.
+
+    Example:
+        >>> LU, pivots = tg.linalg.lu_factor(tg.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> LU, pivots
+        (tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
     """
     return result("linalg_lu_factor", *_factored_lu("torch.linalg.lu_factor", A, pivot, True)[:2])
 
@@ -269,7 +377,22 @@ def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:
 @with_out
 @casting.in_float32
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
-    """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
+    """`linalg.lu_factor_ex` under its older name: both factors in one matrix.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+        pivot: True; there is no factorization without exchange of rows.
+        get_infos: whether to give the infos too.
+
+    Returns:
+        (LU, pivots), or (LU, pivots, infos).
+
+    Example:
+        >>> LU, pivots = tg.lu(tg.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> LU
+        tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]])
+    """
     packed, pivots, info = _factored_lu("torch.lu", input, pivot, False)
     return (packed, pivots, info) if get_infos else (packed, pivots)
 
@@ -283,7 +406,24 @@ def _parts(node: str, before: int, packed: Any) -> tuple[Any, Any]:
 
 @with_out
 def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
-    """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix."""
+    """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        pivot: True; there is no factorization without exchange of rows.
+
+    Returns:
+        P (.., m, m), L (.., m, k) and U (.., k, n) with k = min(m, n).
+
+    Raises:
+        RuntimeError: for integers, 16-bit numbers, or pivot=False.
+
+    Example:
+        >>> P, L, U = tg.linalg.lu(tg.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> P @ L @ U
+        tensor([[1., 2.],
+                [4., 4.]])
+    """
     before = next_slot()
     packed, pivots = _pivoted("linalg.lu", A, pivot)
     return result("linalg_lu", TABLE["lu_permutation"].call([packed, pivots]), *_parts("LinalgLuBackward0", before, packed))
@@ -291,7 +431,24 @@ def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
 
 @with_out
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """(P, L, U) of the packed factors that linalg.lu_factor gives; what is not asked for is empty."""
+    """(P, L, U) of the packed factors that `linalg.lu_factor` gives.
+
+    Args:
+        LU_data: both factors in one matrix, (.., m, n).
+        LU_pivots: int32 tensor of the rows exchanged at each step, from 1.
+        unpack_data: False leaves L and U empty.
+        unpack_pivots: False leaves P empty.
+
+    Raises:
+        RuntimeError: for pivots that are not int32.
+
+    Example:
+        >>> P, L, U = tg.lu_unpack(*tg.linalg.lu_factor(tg.tensor([[1.0, 2.0], [4.0, 4.0]])))
+        >>> L, U
+        (tensor([[1.0000, 0.0000],
+                [0.2500, 1.0000]]), tensor([[4., 4.],
+                [0., 1.]]))
+    """
     packed, pivots = tensor(LU_data), tensor(LU_pivots)
     if unpack_pivots and pivots._d.dtype != np.int32:
         raise RuntimeError(
@@ -321,8 +478,21 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
     Where eigenvalues repeat the gradient is finite for losses that do not depend on the choice of vectors, as far as the
     cotangents tell it (see `table.decompose`), else nan.
 
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        UPLO: the triangle, "L" (default) or "U".
+
+    Returns:
+        Real eigenvalues (.., n) and eigenvectors (.., n, n) in columns, of norm 1.
+
     Raises:
-        RuntimeError: in a backward pass, if the loss depends on the phase of complex vectors.
+        RuntimeError: for matrices that are not square, integers, 16-bit numbers or another UPLO; in a backward pass, if the
+            loss depends on the phase of complex vectors.
+
+    Example:
+        >>> values, vectors = tg.linalg.eigh(tg.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> values.round(decimals=4)
+        tensor([1., 3.])
     """
     lower = _is_lower(UPLO)
     return result("linalg_eigh", *_eigh(hermitian(squares("linalg.eigh", A), lower), not lower))
@@ -332,7 +502,22 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
 @casting.in_float32
 @with_grad_fn_name("LinalgEighBackward0")
 def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
+    """Eigenvalues of Hermitian matrices, read from one triangle, ascending.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        UPLO: the triangle, "L" (default) or "U".
+
+    Returns:
+        Real tensor (.., n).
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, 16-bit numbers, or another UPLO.
+
+    Example:
+        >>> tg.linalg.eigvalsh(tg.tensor([[2.0, 1.0], [1.0, 2.0]])).round(decimals=4)
+        tensor([1., 3.])
+    """
     return eigvalsh_of(hermitian(squares("linalg.eigvalsh", A), _is_lower(UPLO)))
 
 
@@ -353,14 +538,45 @@ def _decomposed(A: Any, full: bool) -> Any:
 @with_out
 @casting.in_float32
 def linalg_eig(A: Any) -> Any:
-    """(eigenvalues, eigenvectors) of square matrices, complex; the vectors have norm 1."""
+    """(eigenvalues, eigenvectors) of square matrices, complex; the vectors have norm 1.
+
+    Args:
+        A: finite matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        Eigenvalues (.., n), in no order, and eigenvectors (.., n, n) in columns.
+
+    Raises:
+        RuntimeError: for matrices that are not square or not finite, integers, or 16-bit numbers; in a backward pass, if the
+            loss depends on the phase of the vectors.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> values, vectors = tg.linalg.eig(A)
+        >>> tg.allclose(A + 0j, vectors @ tg.diag(values) @ tg.linalg.inv(vectors), atol=1e-5)
+        True
+    """
     a = _finite("linalg.eig", A)
     return result("linalg_eig", *_eig_op(a, a._d.dtype.kind != "c", True))
 
 
 @with_out
 def linalg_eigvals(A: Any) -> Any:
-    """Eigenvalues of square matrices, complex."""
+    """Eigenvalues of square matrices, complex, in no order.
+
+    Args:
+        A: finite matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        Complex tensor (.., n).
+
+    Raises:
+        RuntimeError: for matrices that are not square or not finite, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.eigvals(tg.tensor([[1.0, 2.0], [3.0, 4.0]])).prod().real.round(decimals=4)
+        tensor(-2.)
+    """
     return eigvals_of(_finite("linalg.eigvals", A))
 
 
@@ -370,11 +586,23 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
     """(U, S, Vh) with A = U diag(S) Vh; singular values descend.
 
     Where singular values repeat or are 0 the gradient is finite for losses that do not depend on the choice of vectors, as
-    far as the cotangents tell it (see `table.decompose`), else nan. `driver` is for other devices.
+    far as the cotangents tell it (see `table.decompose`), else nan.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        full_matrices: whether U is (.., m, m) and Vh (.., n, n), default; else (.., m, k) and (.., k, n), k = min(m, n).
+        driver: has no effect; it is for other devices.
 
     Raises:
         LinAlgError: for matrices that are not finite.
-        RuntimeError: in a backward pass, if the loss depends on the phase of complex vectors.
+        RuntimeError: for integers and 16-bit numbers; in a backward pass, if the loss depends on the phase of complex
+            vectors.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> U, S, Vh = tg.linalg.svd(A, full_matrices=False)
+        >>> tg.allclose(U @ tg.diag(S) @ Vh, A, atol=1e-5)
+        True
     """
     return result("linalg_svd", *_decomposed(A, full_matrices))
 
@@ -382,14 +610,44 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
 @with_out
 @casting.in_float32
 def linalg_svdvals(A: Any, *, driver: str | None = None) -> Any:
-    """Singular values, descending."""
+    """Singular values of matrices, descending.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        driver: has no effect; it is for other devices.
+
+    Returns:
+        Real tensor (.., min(m, n)).
+
+    Raises:
+        RuntimeError: for integers and 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.svdvals(tg.tensor([[3.0, 0.0], [0.0, 4.0]])).round(decimals=4)
+        tensor([4., 3.])
+    """
     return svdvals_of(matrices("linalg.svdvals", A))
 
 
 @with_out
 @casting.in_float32
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
-    """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
+    """`linalg.svd` under its older name: (U, S, V) with input = U diag(S) V^H.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+        some: whether U and V have min(m, n) columns (default), else m and n.
+        compute_uv: False leaves U and V 0.
+
+    Raises:
+        LinAlgError: for matrices that are not finite.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> U, S, V = tg.svd(A)
+        >>> tg.allclose(U @ tg.diag(S) @ V.T, A, atol=1e-5)
+        True
+    """
     if compute_uv:
         u, s, vh = _decomposed(input, not some)
         return result("svd", u, s, mh(vh))
