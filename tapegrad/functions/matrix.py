@@ -104,10 +104,27 @@ def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
 @casting.in_float32
 @with_grad_fn_name("LinalgSolveExBackward0")
 def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
-    """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast.
+    """X of A X = B (or of X A = B for left=False) for square A.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        B: tensor (.., n, k) of A's dtype, or one vector (n,) or (.., n) for each matrix; batches broadcast.
+        left: False solves X A = B, with B (.., k, n).
+
+    Returns:
+        X in B's shape, batches broadcast.
 
     Raises:
         LinAlgError: for a singular matrix.
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> A = tg.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+        >>> x = tg.linalg.solve(A, tg.tensor([1.0, 2.0]))
+        >>> x.sum().backward()
+        >>> x.detach(), A.grad
+        (tensor([0.5000, 0.5000]), tensor([[-0.2500, -0.2500],
+                [-0.1250, -0.1250]]))
     """
     return _solved("linalg.solve", A, B, left, True)[0]
 
@@ -115,13 +132,50 @@ def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
 @with_out
 @with_grad_fn_name("LinalgSolveExBackward0")
 def linalg_solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    """(X, info) as linalg.solve; info is the first zero pivot of a singular matrix, where X is not finite, else 0."""
+    """X as `linalg.solve` gives it, and whether there is one, without an error.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        B: tensor (.., n, k) of A's dtype, or one vector for each matrix.
+        left: False solves X A = B.
+        check_errors: whether to raise where info is not 0.
+
+    Returns:
+        (result, info): X, not finite for a singular matrix, and int32 info (..): 0, or the first zero pivot, from 1.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> tg.linalg.solve_ex(tg.tensor([[1.0, 2.0], [2.0, 4.0]]), tg.ones(2)).info
+        tensor(2, dtype=torch.int32)
+    """
     return result("linalg_solve_ex", *_solved("linalg.solve_ex", A, B, left, check_errors))
 
 
 @with_out
 def linalg_solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-    """X of A X = B (or of X A = B) for one triangle of A, the other is not read; unitriangular: the diagonal is 1."""
+    """X of A X = B (or of X A = B for left=False) for a triangle of A; the other triangle is not read.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        B: tensor (.., n, k) of A's dtype; batches broadcast.
+        upper: whether it is the upper triangle.
+        left: False solves X A = B, with B (.., k, n).
+        unitriangular: whether the diagonal counts as 1 and is not read, default False.
+
+    Returns:
+        X in B's shape, batches broadcast; not finite where the diagonal has a 0.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> A = tg.tensor([[2.0, 1.0], [0.0, 4.0]])
+        >>> tg.linalg.solve_triangular(A, tg.tensor([[3.0], [4.0]]), upper=True)
+        tensor([[1.],
+                [1.]])
+    """
     name = "linalg.solve_triangular"
     a, b = squares(name, A), tensor(B)
     _same_dtype(name, a, b)
@@ -135,7 +189,27 @@ def linalg_solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, u
 @casting.in_float32
 @with_grad_fn_name("TriangularSolveBackward0")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
-    """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+    """(solution, A) of A X = input (or of A^T X = input) for a triangle of A: `linalg.solve_triangular`, older.
+
+    Args:
+        input: tensor (.., n, k).
+        A: matrices (.., n, n) of input's dtype; batches broadcast.
+        upper: whether it is the upper triangle, default True.
+        transpose: whether to solve A^T X = input.
+        unitriangular: whether the diagonal counts as 1.
+
+    Returns:
+        (solution, cloned_coefficient): X, and a copy of A.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> A = tg.tensor([[2.0, 1.0], [0.0, 4.0]])
+        >>> tg.triangular_solve(tg.tensor([[3.0], [4.0]]), A).solution
+        tensor([[1.],
+                [1.]])
+    """
     b, a = tensor(input), tensor(A)
     for which, x in (("b", b), ("A", a)):
         if len(shape_of(x)) < 2:
@@ -152,7 +226,22 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
 @casting.in_float32
 @with_grad_fn_name("CholeskySolveBackward0")
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
-    """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
+    """X of A X = input, for the Cholesky factor L of A = L L^H (or U with A = U^H U).
+
+    Args:
+        input: tensor (.., n, k).
+        L: triangular matrices (.., n, n) of input's dtype; batches broadcast.
+        upper: whether the factor is U, default False.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> L = tg.linalg.cholesky(tg.tensor([[4.0, 0.0], [0.0, 1.0]]))
+        >>> tg.cholesky_solve(tg.tensor([[8.0], [3.0]]), L)
+        tensor([[2.],
+                [3.]])
+    """
     b, factor = tensor(input), tensor(L)
     for which, x in (("b", b), ("u", factor)):
         if len(shape_of(x)) < 2:
@@ -171,7 +260,25 @@ def lobpcg(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The k largest (or smallest) eigenvalues of A x = lambda B x and their vectors, by the whole decomposition.
 
-    A is symmetric and B positive definite. X only tells k; what steers PyTorch's iteration has no effect.
+    Args:
+        A: symmetric matrices (.., n, n), float.
+        k: number of eigenvalues, by default X's columns, or 1.
+        B: positive definite matrices of A's shape, by default the identity.
+        X: tensor whose last size is k; its values do not matter.
+        largest: False gives the smallest, default True.
+        n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: what steers PyTorch's iteration has
+            no effect.
+
+    Returns:
+        (eigenvalues, eigenvectors): (.., k), the largest (or smallest) first, and (.., n, k) in columns.
+
+    Raises:
+        ValueError: if k is not between 1 and n.
+
+    Example:
+        >>> values, vectors = tg.lobpcg(tg.diag(tg.tensor([1.0, 5.0, 3.0])), k=2)
+        >>> values.round(decimals=4)
+        tensor([5., 3.])
     """
     a = squares("lobpcg", A.to_dense())
     rank = shape_of(a)[-1]
@@ -193,7 +300,18 @@ def lobpcg(
 @with_out
 @with_grad_fn_name("CholeskyInverseBackward0")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
-    """Inverse of A for its Cholesky factor."""
+    """Inverse of A for its Cholesky factor L, A = L L^H (or U, A = U^H U).
+
+    Args:
+        input: triangular matrices (.., n, n), float or complex, of 32 bits or more.
+        upper: whether the factor is U, default False.
+
+    Example:
+        >>> L = tg.linalg.cholesky(tg.tensor([[4.0, 0.0], [0.0, 1.0]]))
+        >>> tg.cholesky_inverse(L)
+        tensor([[0.2500, 0.0000],
+                [0.0000, 1.0000]])
+    """
     factor = squares("cholesky_inverse", input)
     one = fixed_like(np.eye(shape_of(factor)[-1], dtype=factor._d.dtype), factor)
     return cholesky_solve(broadcast_to(one, shape_of(factor)), factor, upper)
@@ -202,7 +320,24 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
 @with_out
 @with_grad_fn_name("LinalgLuSolveBackward0")
 def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that linalg.lu_factor gives."""
+    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that `linalg.lu_factor` gives.
+
+    Args:
+        LU: both factors of A in one matrix, (.., n, n).
+        pivots: int32 tensor (.., n) of the rows exchanged at each step, from 1.
+        B: tensor (.., n, k) of LU's dtype; batches broadcast.
+        left: False solves X A = B, with B (.., k, n).
+        adjoint: whether A^H stands in place of A.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, different dtypes, or pivots that are not int32.
+
+    Example:
+        >>> LU, pivots = tg.linalg.lu_factor(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> tg.linalg.lu_solve(LU, pivots, tg.tensor([[1.0], [2.0]]))
+        tensor([[0.5000],
+                [0.5000]])
+    """
     name = "linalg.lu_solve"
     packed, b = squares(name, LU, "LU"), tensor(B)
     _same_dtype(name, packed, b)
@@ -223,7 +358,19 @@ def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint:
 
 @with_out
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """linalg.lu_solve under its older name."""
+    """X of A X = input by the factors that `linalg.lu_factor` gives: `linalg.lu_solve` under its older name.
+
+    Args:
+        input: tensor (.., n, k).
+        LU_data: both factors of A in one matrix, (.., n, n).
+        LU_pivots: int32 tensor (.., n) of the rows exchanged at each step, from 1.
+
+    Example:
+        >>> LU, pivots = tg.linalg.lu_factor(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> tg.lu_solve(tg.tensor([[1.0], [2.0]]), LU, pivots)
+        tensor([[0.5000],
+                [0.5000]])
+    """
     return linalg_lu_solve(LU_data, LU_pivots, input)
 
 
@@ -241,8 +388,17 @@ def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
 def linalg_inv(A: Any) -> Any:
     """Inverse of square matrices.
 
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+
     Raises:
         LinAlgError: for a singular matrix.
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.inv(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
     """
     return _inverted("linalg.inv", A, True)[0]
 
@@ -250,13 +406,41 @@ def linalg_inv(A: Any) -> Any:
 @with_out
 @casting.in_float32
 def inverse(input: Any) -> Any:
-    """linalg.inv."""
+    """Inverse of square matrices: `linalg.inv`.
+
+    Args:
+        input: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Raises:
+        LinAlgError: for a singular matrix.
+
+    Example:
+        >>> tg.inverse(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
     return _inverted("linalg.inv", input, True)[0]
 
 
 @with_out
 def linalg_inv_ex(A: Any, *, check_errors: bool = False) -> Any:
-    """(inverse, info); info is the first zero pivot of a singular matrix, whose inverse is not finite, else 0."""
+    """Inverse of square matrices, and whether there is one, without an error.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+        check_errors: whether to raise where info is not 0.
+
+    Returns:
+        (inverse, info): the inverse, not finite for a singular matrix, and int32 info (..): 0, or the first zero pivot, from
+        1.
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.inv_ex(tg.tensor([[1.0, 2.0], [2.0, 4.0]])).info
+        tensor(2, dtype=torch.int32)
+    """
     return result("linalg_inv_ex", *_inverted("linalg.inv_ex", A, check_errors))
 
 
@@ -276,13 +460,26 @@ def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 @with_out
 @with_grad_fn_name("LinalgPinvBackward0")
 def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """Pseudo-inverse: singular values up to max(atol, rtol * the largest) count as 0.
+    """Pseudo-inverse of matrices: singular values up to max(atol, rtol * the largest) count as 0.
 
     The derivative is that along matrices of the same rank.
 
     Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
         rcond: an older name of rtol.
-        hermitian: A is Hermitian, and only its lower triangle is read.
+        hermitian: whether A is Hermitian, of which only the lower triangle is read.
+        atol: a number or a tensor of one for each matrix, default 0.
+        rtol: likewise; default max(m, n) * eps of the dtype, or 0 with an atol above 0.
+
+    Returns:
+        Tensor (.., n, m).
+
+    Raises:
+        RuntimeError: for integers, 16-bit numbers, or a vector.
+
+    Example:
+        >>> tg.linalg.pinv(tg.tensor([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]])).shape
+        torch.Size([2, 3])
     """
     a = tensor(A)
     if len(shape_of(a)) < 2 or a._d.dtype.kind not in "fc":
@@ -299,13 +496,44 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
 
 
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
-    """linalg.pinv with a relative tolerance."""
+    """Pseudo-inverse of matrices: `linalg.pinv` with a relative tolerance.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+        rcond: singular values up to rcond times the largest count as 0, default 1e-15.
+
+    Returns:
+        Tensor (.., n, m).
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> tg.allclose(tg.pinverse(A) @ A, tg.eye(2), atol=1e-4)
+        True
+    """
     return linalg_pinv(input, rtol=rcond)
 
 
 @with_out
 def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """Number of singular values above max(atol, rtol * the largest)."""
+    """Number of singular values above max(atol, rtol * the largest).
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        tol: an older name of atol, with rtol 0.
+        hermitian: whether A is Hermitian, of which only the lower triangle is read.
+        atol: a number or a tensor of one for each matrix, default 0.
+        rtol: likewise; default max(m, n) * eps of the dtype, or 0 with an atol above 0.
+
+    Returns:
+        int64 tensor (..), without gradient.
+
+    Raises:
+        RuntimeError: for integers, 16-bit numbers, or a vector.
+
+    Example:
+        >>> tg.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1)
+    """
     name = "torch.linalg.matrix_rank"
     a = matrices(name, A, "input").detach()
     if tol is not None:
@@ -318,14 +546,29 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
 @casting.in_float32
 @with_grad_fn_name("LinalgLstsqBackward0")
 def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """(solution, residuals, rank, singular_values) of min ||A X - B||, the solution of least norm where there are several.
+    """Least squares: X that minimizes the norm of A X - B, that of least norm where there are several.
 
     Residuals are given for more rows than columns and full rank, singular values for the drivers "gelsd" and "gelss", the
-    rank for all but "gels".
+    rank for all but "gels"; what is not given is empty.
 
     Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        B: tensor (.., m, k) of A's dtype, or (.., m), one vector for each matrix.
         rcond: singular values up to rcond times the largest count as 0 (by default those of rounding).
         driver: "gelsy" (the default), "gelsd", "gelss" or "gels" (for full rank).
+
+    Returns:
+        (solution, residuals, rank, singular_values): (.., n, k), the squared norms (.., k), (..) and (.., min(m, n)).
+
+    Raises:
+        RuntimeError: for sizes that do not fit, different dtypes, or another driver.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+        >>> B = tg.tensor([[1.0], [3.0], [5.0]])
+        >>> tg.linalg.lstsq(A, B).solution.round(decimals=4)
+        tensor([[1.],
+                [2.]])
     """
     name = "torch.linalg.lstsq"
     driver = "gelsy" if driver is None else driver
@@ -359,7 +602,24 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
 
 @with_out
 def linalg_tensorinv(A: Any, ind: int = 2) -> Any:
-    """Inverse of A as a map from its last dimensions to its first `ind`: tensordot(tensorinv(A, ind), A, ind) is 1."""
+    """Inverse of A as a map from its last dimensions to its first `ind`: tensordot(tensorinv(A, ind), A, ind) is 1.
+
+    Args:
+        A: tensor, float or complex, whose first `ind` sizes have the product of the others.
+        ind: number of dimensions, default 2.
+
+    Returns:
+        Tensor of sizes A.shape[ind:] + A.shape[:ind].
+
+    Raises:
+        RuntimeError: if the products differ, or ind is not positive.
+        LinAlgError: if the map is singular.
+
+    Example:
+        >>> A = tg.eye(6).reshape(2, 3, 6)
+        >>> tg.linalg.tensorinv(A, ind=2).shape
+        torch.Size([6, 2, 3])
+    """
     a = tensor(A)
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
@@ -374,7 +634,22 @@ def linalg_tensorinv(A: Any, ind: int = 2) -> Any:
 
 @with_out
 def linalg_tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
-    """X of tensordot(A, X, X.ndim) = B; `dims` are dimensions of A that are moved to its end first."""
+    """X of tensordot(A, X, X.ndim) = B.
+
+    Args:
+        A: tensor, float or complex, of sizes B.shape + X.shape, whose products are equal.
+        B: tensor of A's dtype.
+        dims: dimensions of A that are moved to its end first.
+
+    Raises:
+        RuntimeError: if the products differ.
+        LinAlgError: if A is singular.
+
+    Example:
+        >>> A = tg.eye(6).reshape(2, 3, 6)
+        >>> tg.linalg.tensorsolve(A, tg.ones(2, 3)).shape
+        torch.Size([6])
+    """
     a, b = tensor(A), tensor(B)
     if dims is not None:
         moved = (dims,) if isinstance(dims, int) else tuple(dims)
@@ -394,13 +669,41 @@ def linalg_tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
 
 @with_out
 def linalg_det(A: Any) -> Any:
-    """Determinant of square matrices; its derivatives are the exact cofactors, at any rank and to any order."""
+    """Determinant of square matrices; its derivatives are the exact cofactors, at any rank and to any order.
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        Tensor (..) of A's dtype.
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 6.0]], requires_grad=True)
+        >>> tg.linalg.det(A).backward()
+        >>> A.grad
+        tensor([[ 6., -3.],
+                [-2.,  1.]])
+    """
     return _det(squares("linalg.det", A))
 
 
 @with_out
 def det(input: Any) -> Any:
-    """linalg.det."""
+    """Determinant of square matrices: `linalg.det`.
+
+    Args:
+        input: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        Tensor (..) of input's dtype.
+
+    Example:
+        >>> tg.det(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor(8.)
+    """
     return _det(squares("linalg.det", input))
 
 
@@ -411,18 +714,64 @@ def _sign_and_size(name: str, A: Any) -> Any:
 
 @with_out
 def linalg_slogdet(A: Any) -> Any:
-    """(sign, logabsdet) of square matrices."""
+    """Sign and logarithm of the size of the determinant of square matrices: det = sign * exp(logabsdet).
+
+    Args:
+        A: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        (sign, logabsdet), each (..): of complex matrices sign has norm 1; of singular ones they are 0 and -inf.
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> tg.linalg.slogdet(tg.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        torch.return_types.linalg_slogdet(
+        sign=tensor(-1.),
+        logabsdet=tensor(0.))
+    """
     return result("linalg_slogdet", *_sign_and_size("linalg.slogdet", A))
 
 
 @with_out
 def slogdet(input: Any) -> Any:
-    """linalg.slogdet."""
+    """Sign and logarithm of the size of the determinant of square matrices: `linalg.slogdet`.
+
+    Args:
+        input: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        (sign, logabsdet), each (..).
+
+    Example:
+        >>> tg.slogdet(tg.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        torch.return_types.slogdet(
+        sign=tensor(-1.),
+        logabsdet=tensor(0.))
+    """
     return result("slogdet", *_sign_and_size("linalg.slogdet", input))
 
 
 def logdet(input: Any) -> Any:
-    """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+    """Logarithm of the determinant of square matrices; nan where a real one is negative, -inf where it is 0.
+
+    Args:
+        input: matrices (.., n, n), float or complex, of 32 bits or more.
+
+    Returns:
+        Tensor (..) of input's dtype.
+
+    Raises:
+        RuntimeError: for matrices that are not square, integers, or 16-bit numbers.
+
+    Example:
+        >>> A = tg.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+        >>> tg.logdet(A).backward()
+        >>> A.grad
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
     sign, size = _sign_and_size("logdet", input)
     return TABLE["log"].call(sign) + size
 
@@ -431,12 +780,42 @@ def logdet(input: Any) -> Any:
 
 
 def matrix_exp(input: Any) -> Any:
-    """Exponential of square matrices."""
+    """Exponential of square matrices, the sum of A^k / k!: `linalg.matrix_exp`.
+
+    Args:
+        input: float or complex matrices (.., n, n).
+
+    Returns:
+        Tensor of input's shape and dtype.
+
+    Raises:
+        RuntimeError: for matrices that are not square, or integers.
+
+    Example:
+        >>> tg.matrix_exp(tg.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     return linalg_matrix_exp(input)
 
 
 def linalg_matrix_exp(A: Any) -> Any:
-    """Exponential of square matrices."""
+    """Exponential of square matrices: the sum of A^k / k!.
+
+    Args:
+        A: float or complex matrices (.., n, n).
+
+    Returns:
+        Tensor of A's shape and dtype.
+
+    Raises:
+        RuntimeError: for matrices that are not square, or integers.
+
+    Example:
+        >>> tg.linalg.matrix_exp(tg.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     a = tensor(A)
     half = a._d.dtype if a._d.dtype in HALF else None
     r = _matrix_exp(squares("linalg.matrix_exp", a if half is None else to_dtype(a, np.dtype(np.float32))))
@@ -445,7 +824,21 @@ def linalg_matrix_exp(A: Any) -> Any:
 
 @with_out
 def linalg_matrix_power(A: Any, n: int) -> Any:
-    """A to an integer power, by squarings; of the inverse for n < 0."""
+    """A to an integer power, by squarings; of the inverse for n < 0.
+
+    Args:
+        A: matrices (.., n, n) of any dtype; float or complex for a negative power.
+        n: an integer.
+
+    Raises:
+        LinAlgError: for a singular matrix and a negative power.
+        RuntimeError: for matrices that are not square.
+
+    Example:
+        >>> tg.linalg.matrix_power(tg.tensor([[1, 1], [1, 0]]), 10)
+        tensor([[89, 55],
+                [55, 34]])
+    """
     a = tensor(A)
     if len(shape_of(a)) < 2:
         raise errors.not_matrices("linalg.matrix_power", "A")
@@ -469,7 +862,17 @@ def linalg_matrix_power(A: Any, n: int) -> Any:
 
 @with_out
 def matrix_power(input: Any, n: int) -> Any:
-    """linalg.matrix_power."""
+    """input to an integer power: `linalg.matrix_power`.
+
+    Args:
+        input: matrices (.., n, n) of any dtype; float or complex for a negative power.
+        n: an integer.
+
+    Example:
+        >>> tg.matrix_power(tg.tensor([[1, 1], [1, 0]]), 10)
+        tensor([[89, 55],
+                [55, 34]])
+    """
     return linalg_matrix_power(input, n)
 
 
@@ -478,7 +881,31 @@ def matrix_power(input: Any, n: int) -> Any:
 
 @with_out
 def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """(sum |x|^ord)^(1/ord) over the given dimensions, or all; ord may be inf, -inf or 0 (the number that are not 0)."""
+    """sum(abs(x) ** ord) ** (1 / ord) over the given dimensions, or all.
+
+    The derivative at 0 is 0 for the orders 1 and 2.
+
+    Args:
+        x: float or complex tensor of any shape.
+        ord: a number, default 2; inf and -inf are the largest and the smallest size, 0 the number of elements that are not
+            0.
+        dim: a dimension or a tuple of them, default all.
+        keepdim: whether the dimensions stay, of size 1.
+        dtype: what the elements are converted to first.
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        RuntimeError: for integers, or orders without a value for no elements.
+        TypeError: if ord is no number.
+
+    Example:
+        >>> x = tg.tensor([3.0, 4.0], requires_grad=True)
+        >>> tg.linalg.vector_norm(x).backward()
+        >>> x.grad
+        tensor([0.6000, 0.8000])
+    """
     if isinstance(ord, str):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     x = tensor(x)
@@ -507,7 +934,26 @@ def _largest(x: Any, dim: int) -> Any:
 
 @with_out
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
+    """Norm of matrices: Frobenius, nuclear, or one that `ord` names.
+
+    Args:
+        A: float or complex tensor of two or more dimensions.
+        ord: "fro" (default), "nuc", or the largest row sum, column sum or singular value for inf, 1, 2; the smallest for
+            -inf, -1, -2.
+        dim: the dimensions of rows and columns, default the last two.
+        keepdim: whether the dimensions stay, of size 1.
+        dtype: what the elements are converted to first.
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        RuntimeError: for integers, or another order.
+
+    Example:
+        >>> tg.linalg.matrix_norm(tg.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
+        tensor(6.)
+    """
     a = tensor(A)
     low = a._d.dtype in HALF and ord not in (2, -2, "nuc")  # these need no singular values
     a = matrices("linalg.matrix_norm", to_dtype(a, np.dtype(np.float32)) if low else a)
@@ -540,8 +986,21 @@ def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = Fa
     """Vector norm for one dimension, matrix norm for two; without ord the 2-norm of all elements.
 
     Args:
-        ord: of linalg.vector_norm or linalg.matrix_norm.
+        input: float or complex tensor.
+        ord: of `linalg.vector_norm` or `linalg.matrix_norm`.
         dim: one dimension, or two; without it and with ord the tensor is a vector or a matrix.
+        keepdim: whether the dimensions stay, of size 1.
+        dtype: what the elements are converted to first.
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        RuntimeError: for integers, another order, or more dimensions with an ord and without `dim`.
+
+    Example:
+        >>> tg.linalg.norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]])), tg.linalg.norm(tg.tensor([3.0, -4.0]), 1)
+        (tensor(5.), tensor(7.))
     """
     x = tensor(input)
     rank = len(shape_of(x))
@@ -558,7 +1017,22 @@ def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = Fa
 
 @with_out
 def linalg_cond(A: Any, p: Any = None) -> Any:
-    """Condition number norm(A, p) * norm(inv(A), p); by the singular values for p None, 2 and -2. inf for singular A."""
+    """Condition number norm(A, p) * norm(inv(A), p), inf for singular A; from the singular values for p None, 2 and -2.
+
+    Args:
+        A: matrices (.., n, n), or (.., m, n) for p None, 2 and -2; float or complex, of 32 bits or more.
+        p: None (2), or an order of `linalg.matrix_norm`.
+
+    Returns:
+        Real tensor (..).
+
+    Raises:
+        RuntimeError: for integers, 16-bit numbers, or another order.
+
+    Example:
+        >>> tg.linalg.cond(tg.tensor([[2.0, 0.0], [0.0, 4.0]]), 1)
+        tensor(2.)
+    """
     a = matrices("linalg.cond", A)
     if p is None or p == 2 or p == -2:
         if not shape_of(a)[-1] * shape_of(a)[-2]:
@@ -593,7 +1067,26 @@ def _check_reflections(name: str, a: Any, tau: Any) -> None:
 @with_out
 @with_grad_fn_name("LinalgHouseholderProductBackward0")
 def linalg_householder_product(A: Any, tau: Any) -> Any:
-    """The first columns of the product of the reflections 1 - tau_i v_i v_i^H, v_i below the diagonal of A's column i."""
+    """The first n columns of the product of the reflections 1 - tau_i v_i v_i^H, as `geqrf` gives them.
+
+    v_i is 1 in row i, column i of A below that, and 0 above.
+
+    Args:
+        A: matrices (.., m, n), m >= n, float or complex, of 32 bits or more.
+        tau: tensor (.., k) of A's dtype, k <= n.
+
+    Returns:
+        Tensor (.., m, n).
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> a, tau = tg.geqrf(A)
+        >>> tg.allclose(tg.linalg.householder_product(a, tau) @ a.triu(), A, atol=1e-5)
+        True
+    """
     name = "torch.linalg.householder_product"
     a, t = matrices(name, A, "input"), tensor(tau)
     *batch, m, n = shape_of(a)
@@ -623,14 +1116,45 @@ def _reflected(a: Any, tau: Any, x: Any, order: range, adjoint: bool) -> Any:
 
 @with_out
 def orgqr(input: Any, tau: Any) -> Any:
-    """linalg.householder_product."""
+    """Q of the reflections that `geqrf` gives: `linalg.householder_product`.
+
+    Args:
+        input: matrices (.., m, n), m >= n, float or complex, of 32 bits or more.
+        tau: tensor (.., k) of input's dtype, k <= n.
+
+    Returns:
+        Tensor (.., m, n).
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> a, tau = tg.geqrf(A)
+        >>> tg.allclose(tg.orgqr(a, tau) @ a.triu(), A, atol=1e-5)
+        True
+    """
     return linalg_householder_product(input, tau)
 
 
 @with_out
 @with_grad_fn_name("OrmqrBackward0")
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+    """Q @ other (or other @ Q for left=False), for Q of the reflections that `geqrf` gives; Q^H for transpose.
+
+    Args:
+        input: matrices (.., m, n), float or complex, of 32 bits or more.
+        tau: tensor (.., k) of input's dtype.
+        other: tensor (.., m, p), or (.., p, m) for left=False.
+        left: whether Q stands on the left, default True.
+        transpose: whether Q^H stands in place of Q.
+
+    Raises:
+        RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Example:
+        >>> A = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> a, tau = tg.geqrf(A)
+        >>> tg.allclose(tg.ormqr(a, tau, a.triu()), A, atol=1e-5)
+        True
+    """
     a, t, x = matrices("torch.ormqr", input, "input"), tensor(tau), tensor(other)
     side = "-2" if left else "-1"
     if shape_of(x)[int(side)] < shape_of(t)[-1]:
@@ -667,11 +1191,25 @@ def _range(a: Any, q: int, niter: int) -> Any:
 
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
-    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection.
+    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection: A ~ U diag(S) V^H.
 
     Args:
-        niter: number of subspace iterations.
+        A: matrices (.., m, n), float or complex, of 32 bits or more.
+        q: number of singular values, default 6.
+        niter: number of subspace iterations, default 2.
         M: a matrix that broadcasts to A's shape.
+
+    Returns:
+        U (.., m, q), S (.., q) and V (.., n, q).
+
+    Raises:
+        ValueError: if q is larger than m or n.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> U, S, V = tg.svd_lowrank(tg.diag(tg.tensor([1.0, 5.0, 3.0])), q=2)
+        >>> S.round(decimals=2)
+        tensor([5., 3.])
     """
     a, q, niter = matrices("svd_lowrank", A), 6 if q is None else q, 2 if niter is None else niter
     a = a if M is None else a - broadcast_to(tensor(M), shape_of(a))
@@ -690,7 +1228,27 @@ def _check_rank(q: int, m: int, n: int) -> None:
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
+    """`svd_lowrank` of A with its columns' means taken off: the principal directions are V's columns.
+
+    Args:
+        A: matrices (.., m, n), float or complex, of 32 bits or more: m samples of n variables.
+        q: number of directions, default min(6, m, n).
+        center: whether the means are taken off, default True.
+        niter: number of subspace iterations, default 2.
+
+    Returns:
+        U (.., m, q), S (.., q) and V (.., n, q).
+
+    Raises:
+        ValueError: if q is larger than m or n, or niter negative.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> x = tg.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+        >>> U, S, V = tg.pca_lowrank(x, q=1)
+        >>> (V[1] / V[0]).round(decimals=2)
+        tensor([2.])
+    """
     a = matrices("pca_lowrank", A)
     m, n = shape_of(a)[-2:]
     if q is None:
