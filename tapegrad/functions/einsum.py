@@ -67,13 +67,23 @@ def einsum(equation: Any, *operands: Any) -> Any:
     """Sum of products of the operands' elements over the labels that the output does not name.
 
     Args:
-        equation: "ij,jk->ik"; a repeated label within an operand takes the diagonal, "..." stands for any leading
-            dimensions and broadcasts, and without "->" the output has the labels that occur once, in order. Or the
-            first operand, followed by its labels as a list of ints, and so on, and at last the output's labels.
+        equation: "ij,jk->ik"; a repeated label within an operand takes the diagonal, "..." stands for any leading dimensions
+            and broadcasts, and without "->" the output has the labels that occur once, in order. Or the first operand,
+            followed by its labels as a list of ints, and so on, and at last the output's labels.
         operands: the tensors, singly or as one sequence.
+
+    Returns:
+        A tensor of the operands' common dtype; a view of one operand where nothing is summed.
 
     Raises:
         RuntimeError: for labels that do not fit the operands' dimensions or each other's sizes.
+
+    Example:
+        >>> a, b = tg.tensor([[1, 2], [3, 4]]), tg.tensor([1, 10])
+        >>> tg.einsum("ij,j->i", a, b)
+        tensor([21, 43])
+        >>> tg.einsum("ii", a)
+        tensor(5)
     """
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
@@ -352,12 +362,19 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sum of products over pairs of dimensions.
 
     Args:
-        a, b: the operands.
-        dims: the number of last dimensions of a and first of b to sum over, or two sequences of dimensions.
+        a, b: tensors of one dtype.
+        dims: the number of last dimensions of a and first of b to sum over, default 2, or two sequences of dimensions.
         axes: NumPy's name of dims.
 
+    Returns:
+        A tensor of a's other dimensions followed by b's.
+
     Raises:
-        RuntimeError: if the sizes of a pair differ, or the sequences differ in length.
+        RuntimeError: if the sizes of a pair differ, or the sequences differ in length, or the dtypes differ.
+
+    Example:
+        >>> tg.tensordot(tg.ones(3, 4, 5), tg.ones(4, 3, 2), dims=([1, 0], [0, 1])).shape
+        torch.Size([5, 2])
     """
     x, y = tensor(a), tensor(b)
     of_one_dtype("both inputs should have same dtype, but got", x, y)
