@@ -151,111 +151,429 @@ REAL_VALUED = "a real-valued input tensor"
 
 @with_out
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Discrete Fourier transform along `dim`, of n values (cut or filled with zeros)."""
+    """Discrete Fourier transform along a dimension: X[k] = sum over j of input[j] * exp(-2 pi i j k / n).
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        n: number of values: the dimension is cut, or filled with zeros, to it; default its size.
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor, with n values along `dim`.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.fft(tg.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
     return _to_spectrum(input, _along(input, n, dim), False, _norm(norm))
 
 
 @with_out
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Inverse of `fft`."""
+    """Inverse of `fft`: x[j] = sum over k of input[k] * exp(2 pi i j k / n) / n.
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        n: number of values: the dimension is cut, or filled with zeros, to it; default its size.
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor, with n values along `dim`.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> tg.fft.ifft(tg.fft.fft(x)).real
+        tensor([1., 2., 3., 4.])
+    """
     return _to_spectrum(input, _along(input, n, dim), True, _norm(norm))
 
 
 @with_out
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The n // 2 + 1 frequencies of a real signal that are not negative."""
+    """Fourier transform of a real signal: the n // 2 + 1 frequencies of `fft` that are not negative.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        n: number of values: the dimension is cut, or filled with zeros, to it; default its size.
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor, with n // 2 + 1 values along `dim`.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.rfft(tg.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     return _to_half(_real("rfft", input), _along(input, n, dim), False, _norm(norm))
 
 
 @with_out
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The real signal of n values whose `rfft` is the input; n is 2 (size - 1) unless given."""
+    """Inverse of `rfft`: the real signal of n values whose frequencies are the input.
+
+    Args:
+        input: float or complex tensor with n // 2 + 1 frequencies along `dim`, of 32 bits or more.
+        n: length of the signal, by default 2 * (size - 1).
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor, with n values along `dim`.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+        >>> tg.fft.irfft(tg.fft.rfft(x), n=5).round(decimals=4)
+        tensor([1., 2., 3., 4., 5.])
+    """
     return _from_half(input, _along(input, n, dim), True, _norm(norm))
 
 
 @with_out
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The real spectrum of n values of a Hermitian signal, given by its first half."""
+    """Fourier transform of a Hermitian signal, given by its first half: a real spectrum of n values.
+
+    Args:
+        input: float or complex tensor with n // 2 + 1 values along `dim`, of 32 bits or more.
+        n: length of the spectrum, by default 2 * (size - 1).
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor, with n values along `dim`.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.hfft(tg.tensor([1.0, 2.0j, 3.0]))
+        tensor([ 4.,  2.,  4., -6.])
+    """
     return _from_half(input, _along(input, n, dim), False, _norm(norm))
 
 
 @with_out
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Inverse of `hfft`: the first half of the Hermitian signal."""
+    """Inverse of `hfft`: the first half of the Hermitian signal whose spectrum is the input.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        n: number of values: the dimension is cut, or filled with zeros, to it; default its size.
+        dim: the dimension, default the last.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor, with n // 2 + 1 values along `dim`.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.ihfft(tg.tensor([4.0, 2.0, 4.0, -6.0]))
+        tensor([1.-0.j, 0.+2.j, 3.-0.j])
+    """
     return _to_half(_real("ihfft", input), _along(input, n, dim), True, _norm(norm))
 
 
 @with_out
 def fftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """`fft` over several dimensions (all, or the last len(s)), of sizes s (-1: as it is)."""
+    """Discrete Fourier transform over several dimensions: `fft` along each.
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor of input's shape, but for the sizes given.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.fftn(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[10.+0.j, -2.+0.j],
+                [-4.+0.j,  0.+0.j]])
+    """
     return _to_spectrum(input, _dims(tensor(input), s, dim), False, _norm(norm))
 
 
 @with_out
 def ifftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """Inverse of `fftn`."""
+    """Inverse of `fftn`: `ifft` along each of several dimensions.
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor of input's shape, but for the sizes given.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> tg.fft.ifftn(tg.fft.fftn(x)).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return _to_spectrum(input, _dims(tensor(input), s, dim), True, _norm(norm))
 
 
 @with_out
 def rfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """`fftn` of a real signal, with the half spectrum along the last of the dimensions."""
+    """Fourier transform of a real signal over several dimensions: half of the spectrum of `fftn`.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor; the last of the dimensions has the n // 2 + 1 frequencies that are not negative.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.rfftn(tg.ones(4, 6)).shape
+        torch.Size([4, 4])
+    """
     x = _real("rfftn", input, REAL_VALUED)
     return _to_half(x, _over("rfftn", input, s, dim), False, _norm(norm))
 
 
 @with_out
 def irfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """The real signal whose `rfftn` is the input."""
+    """Inverse of `rfftn`: the real signal over several dimensions whose half spectrum is the input.
+
+    Args:
+        input: float or complex tensor, half of a spectrum, of 32 bits or more.
+        s: sizes of the signal; -1 is the size as it is, 2 * (size - 1) in the last dimension.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.arange(1.0, 7.0).reshape(2, 3)
+        >>> tg.fft.irfftn(tg.fft.rfftn(x), s=(2, 3)).round(decimals=4)
+        tensor([[1., 2., 3.],
+                [4., 5., 6.]])
+    """
     return _from_half(input, _over("irfftn", input, s, dim), True, _norm(norm))
 
 
 @with_out
 def hfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """The real spectrum over several dimensions of a Hermitian signal, given by the first half of its last dimension."""
+    """Fourier transform of a Hermitian signal over several dimensions, given by the first half of the last of them.
+
+    Args:
+        input: float or complex tensor, half of a signal, of 32 bits or more.
+        s: sizes of the spectrum; -1 is the size as it is, 2 * (size - 1) in the last dimension.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor, the spectrum.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.hfftn(tg.ones(4, 3)).shape
+        torch.Size([4, 4])
+    """
     return _from_half(input, _over("hfftn", input, s, dim), False, _norm(norm))
 
 
 @with_out
 def ihfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Any:
-    """Inverse of `hfftn`."""
+    """Inverse of `hfftn`: the half of the Hermitian signal whose spectrum over several dimensions is the input.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the dimensions, by default all, or the last len(s).
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor; the last of the dimensions has n // 2 + 1 values.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.ihfftn(tg.ones(4, 6)).shape
+        torch.Size([4, 4])
+    """
     x = _real("ihfftn", input, REAL_VALUED)
     return _to_half(x, _over("ihfftn", input, s, dim), True, _norm(norm))
 
 
 @with_out
 def fft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`fftn` over two dimensions."""
+    """Discrete Fourier transform over two dimensions: `fft` along each.
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor of input's shape, but for the sizes given.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.fft2(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[10.+0.j, -2.+0.j],
+                [-4.+0.j,  0.+0.j]])
+    """
     return fftn(input, s, dim, norm)
 
 
 @with_out
 def ifft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`ifftn` over two dimensions."""
+    """Inverse of `fft2`: `ifft` along each of two dimensions.
+
+    Args:
+        input: float or complex tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor of input's shape, but for the sizes given.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> tg.fft.ifft2(tg.fft.fft2(x)).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return ifftn(input, s, dim, norm)
 
 
 @with_out
 def rfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`rfftn` over two dimensions."""
+    """Fourier transform of a real signal over two dimensions: half of the spectrum of `fft2`.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor; the last of the dimensions has the n // 2 + 1 frequencies that are not negative.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.rfft2(tg.ones(4, 6)).shape
+        torch.Size([4, 4])
+    """
     return rfftn(input, s, dim, norm)
 
 
 @with_out
 def irfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`irfftn` over two dimensions."""
+    """Inverse of `rfft2`: the real signal over two dimensions whose half spectrum is the input.
+
+    Args:
+        input: float or complex tensor, half of a spectrum, of 32 bits or more.
+        s: sizes of the signal; -1 is the size as it is, 2 * (size - 1) in the last dimension.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> x = tg.arange(1.0, 7.0).reshape(2, 3)
+        >>> tg.fft.irfft2(tg.fft.rfft2(x), s=(2, 3)).round(decimals=4)
+        tensor([[1., 2., 3.],
+                [4., 5., 6.]])
+    """
     return irfftn(input, s, dim, norm)
 
 
 @with_out
 def hfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`hfftn` over two dimensions."""
+    """Fourier transform of a Hermitian signal over two dimensions, given by the first half of the last of them.
+
+    Args:
+        input: float or complex tensor, half of a signal, of 32 bits or more.
+        s: sizes of the spectrum; -1 is the size as it is, 2 * (size - 1) in the last dimension.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Real tensor, the spectrum.
+
+    Raises:
+        RuntimeError: for 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.hfft2(tg.ones(4, 3)).shape
+        torch.Size([4, 4])
+    """
     return hfftn(input, s, dim, norm)
 
 
 @with_out
 def ihfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None) -> Any:
-    """`ihfftn` over two dimensions."""
+    """Inverse of `hfft2`: the half of the Hermitian signal whose spectrum over two dimensions is the input.
+
+    Args:
+        input: real tensor of 32 bits or more (integers count as the default dtype).
+        s: sizes to which the dimensions are cut, or filled with zeros; -1 leaves one as it is.
+        dim: the two dimensions, default the last two.
+        norm: "backward" (default; the inverse divides by n), "ortho" (both divide by sqrt(n)) or "forward".
+
+    Returns:
+        Complex tensor; the last of the dimensions has n // 2 + 1 values.
+
+    Raises:
+        RuntimeError: for complex tensors, 16-bit numbers, no values, or another norm.
+
+    Example:
+        >>> tg.fft.ihfft2(tg.ones(4, 6)).shape
+        torch.Size([4, 4])
+    """
     return ihfftn(input, s, dim, norm)
 
 
@@ -266,12 +584,36 @@ def _shifted(input: Any, dim: Sizes, by: Any) -> Any:
 
 
 def fftshift(input: Any, dim: Sizes = None) -> Any:
-    """The frequencies in increasing order: those from 0 up move behind the negative ones."""
+    """The frequencies of `fft` in increasing order: those from 0 up move behind the negative ones.
+
+    Args:
+        input: tensor of any dtype.
+        dim: a dimension or a tuple of them, default all.
+
+    Returns:
+        A copy, each dimension rolled by n // 2.
+
+    Example:
+        >>> tg.fft.fftshift(tg.fft.fftfreq(5, d=0.2))
+        tensor([-2., -1.,  0.,  1.,  2.])
+    """
     return _shifted(input, dim, lambda n: n // 2)
 
 
 def ifftshift(input: Any, dim: Sizes = None) -> Any:
-    """Inverse of `fftshift`."""
+    """Inverse of `fftshift`.
+
+    Args:
+        input: tensor of any dtype.
+        dim: a dimension or a tuple of them, default all.
+
+    Returns:
+        A copy, each dimension rolled by (n + 1) // 2.
+
+    Example:
+        >>> tg.fft.ifftshift(tg.tensor([-2, -1, 0, 1, 2]))
+        tensor([ 0,  1,  2, -2, -1])
+    """
     return _shifted(input, dim, lambda n: (n + 1) // 2)
 
 
@@ -284,11 +626,43 @@ def _frequencies(positions: Any, n: int, d: float, dtype: Any, device: Any, requ
 
 @factory
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
+    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n * d.
+
+    Args:
+        n: number of values.
+        d: distance of the values, default 1.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Returns:
+        Vector (n,).
+
+    Raises:
+        RuntimeError: for an integer dtype.
+
+    Example:
+        >>> tg.fft.fftfreq(5, d=0.2)
+        tensor([ 0.,  1.,  2., -2., -1.])
+    """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device, requires_grad)
 
 
 @factory
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
+    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n * d.
+
+    Args:
+        n: number of values.
+        d: distance of the values, default 1.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Returns:
+        Vector (n // 2 + 1,).
+
+    Raises:
+        RuntimeError: for an integer dtype.
+
+    Example:
+        >>> tg.fft.rfftfreq(5, d=0.2)
+        tensor([0., 1., 2.])
+    """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device, requires_grad)
