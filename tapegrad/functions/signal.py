@@ -91,17 +91,31 @@ def stft(
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Fourier transforms of windowed frames of a signal: (.., frequencies, frames).
+    """Fourier transforms of windowed frames of a signal, one column for each frame.
 
     Args:
-        input: a signal, or a batch of them.
-        n_fft: size of a frame; `hop_length` (n_fft // 4) is their distance.
-        window: of win_length values (n_fft), in the middle of a frame; ones if left out.
-        center: extend the signal by half a frame on both sides (`pad_mode`), so that frame t is around t * hop_length.
+        input: float or complex signal (n,), or a batch of them (b, n).
+        n_fft: size of a frame.
+        hop_length: distance of the frames, default n_fft // 4.
+        win_length: size of the window, default n_fft.
+        window: vector of win_length values, in the middle of a frame; ones if left out, with a warning.
+        center: extend the signal by half a frame on both sides, so that frame t is around t * hop_length; default True.
+        pad_mode: how it is extended: "reflect" (default), "replicate", "circular" or "constant" (with 0).
         normalized: divide by sqrt(n_fft).
         onesided: only the frequencies that are not negative; the default for a real signal and window.
-        return_complex: False gives real and imaginary parts in a last dimension.
+        return_complex: False gives real and imaginary parts in a last dimension; must be given for real input.
         align_to_window: without center, let the first frame's window, not the frame, begin with the signal.
+
+    Returns:
+        Complex tensor (.., frequencies, frames).
+
+    Raises:
+        RuntimeError: for integers, sizes that do not fit, or a real signal without return_complex.
+
+    Example:
+        >>> x = tg.sin(tg.arange(64.0))
+        >>> tg.stft(x, 16, window=tg.hann_window(16), return_complex=True).shape
+        torch.Size([9, 17])
     """
     x = tensor(input)
     wide = x._d.dtype.kind == "c" or (window is not None and tensor(window)._d.dtype.kind == "c")
@@ -150,8 +164,30 @@ def istft(
 ) -> Any:  # fmt: skip
     """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows.
 
+    Args:
+        input: complex tensor (.., frequencies, frames), as `stft` gives it.
+        n_fft: size of a frame.
+        hop_length: distance of the frames, default n_fft // 4.
+        win_length: size of the window, default n_fft.
+        window: vector of win_length values, in the middle of a frame; ones if left out, with a warning.
+        center: whether frame t is around t * hop_length, default True.
+        normalized: whether the input was divided by sqrt(n_fft).
+        onesided: whether only frequencies that are not negative are there, by default where their number says so.
+        length: length of the signal; by default that of the frames.
+        return_complex: whether the signal is complex, default False.
+
+    Returns:
+        Signal (.., length).
+
     Raises:
-        RuntimeError: also where the windows leave a gap, so that the signal there is not determined.
+        RuntimeError: for real input or sizes that do not fit; also where the windows leave a gap, so that the signal there
+            is not determined.
+
+    Example:
+        >>> x, window = tg.sin(tg.arange(64.0)), tg.hann_window(16)
+        >>> spectra = tg.stft(x, 16, window=window, return_complex=True)
+        >>> tg.allclose(tg.istft(spectra, 16, window=window), x, atol=1e-5)
+        True
     """
     x = tensor(input)
     if x._d.dtype.kind != "c":
@@ -228,13 +264,42 @@ def _cosines(t: Any, *weights: float) -> Any:
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
                 requires_grad: bool = False) -> Any:  # fmt: skip
-    """(1 - cos(2 pi t)) / 2 for t from 0 to 1."""
+    """The window (1 - cos(2 * pi * t)) / 2 for t from 0 to 1.
+
+    Args:
+        window_length: number of values.
+        periodic: whether t = 1 is left out, as frames that follow each other need it (default); else the window is
+            symmetric.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative length, or an integer or complex dtype.
+
+    Example:
+        >>> tg.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window("hann_window", window_length, periodic, lambda t: _cosines(t, 0.5, 0.5), dtype, device, requires_grad)
 
 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
-    """alpha - beta cos(2 pi t) for t from 0 to 1."""
+    """The window alpha - beta * cos(2 * pi * t) for t from 0 to 1.
+
+    Args:
+        window_length: number of values.
+        periodic: whether t = 1 is left out, as frames that follow each other need it (default); else the window is
+            symmetric.
+        alpha, beta: numbers, default 0.54 and 0.46.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative length, or an integer or complex dtype.
+
+    Example:
+        >>> tg.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
     return _window(
         "hamming_window", window_length, periodic, lambda t: _cosines(t, alpha, beta), dtype, device, requires_grad
     )
@@ -242,7 +307,21 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
                     requires_grad: bool = False) -> Any:  # fmt: skip
-    """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1."""
+    """The window 0.42 - cos(2 * pi * t) / 2 + 0.08 * cos(4 * pi * t) for t from 0 to 1.
+
+    Args:
+        window_length: number of values.
+        periodic: whether t = 1 is left out, as frames that follow each other need it (default); else the window is
+            symmetric.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative length, or an integer or complex dtype.
+
+    Example:
+        >>> tg.blackman_window(8)[2:6]
+        tensor([0.3400, 0.7736, 1.0000, 0.7736])
+    """
     return _window(
         "blackman_window", window_length, periodic, lambda t: _cosines(t, 0.42, 0.5, 0.08), dtype, device, requires_grad
     )
@@ -250,13 +329,42 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
                     requires_grad: bool = False) -> Any:  # fmt: skip
-    """1 - |2 t - 1| for t from 0 to 1: a triangle."""
+    """The window 1 - abs(2 * t - 1) for t from 0 to 1: a triangle.
+
+    Args:
+        window_length: number of values.
+        periodic: whether t = 1 is left out, as frames that follow each other need it (default); else the window is
+            symmetric.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative length, or an integer or complex dtype.
+
+    Example:
+        >>> tg.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device, requires_grad)
 
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None,
                   requires_grad: bool = False) -> Any:  # fmt: skip
-    """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
+    """The window i0(beta * sqrt(1 - (2 * t - 1) ** 2)) / i0(beta) for t from 0 to 1.
+
+    Args:
+        window_length: number of values.
+        periodic: whether t = 1 is left out, as frames that follow each other need it (default); else the window is
+            symmetric.
+        beta: shape of the window, default 12; larger is narrower.
+        dtype, device, requires_grad: of the result; by default the default dtype, the default device, False.
+
+    Raises:
+        RuntimeError: for a negative length, or an integer or complex dtype.
+
+    Example:
+        >>> tg.kaiser_window(4, beta=2.0)
+        tensor([0.4387, 0.8348, 1.0000, 0.8348])
+    """
 
     def of(t: Any) -> Any:
         return np.i0(beta * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(beta)
