@@ -18,8 +18,21 @@ def asarray(
 ) -> Any:
     """A leaf of the data: on the same memory where that is possible and copy is not True.
 
+    Args:
+        obj: a tensor, array, object with DLPack, buffer (with a dtype), number or nested sequence.
+        dtype, device: of the result, by default those of the data.
+        copy: True makes a copy, False forbids one, None (default) makes one where it is needed.
+        requires_grad: whether operations on the result are recorded.
+
     Raises:
         ValueError: for copy=False where the data must be copied.
+
+    Example:
+        >>> a = np.zeros(2)
+        >>> t = tg.asarray(a)
+        >>> a[0] = 5.0
+        >>> t
+        tensor([5., 0.], dtype=torch.float64)
     """
     own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.device_array_types
     if not own and (hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
@@ -62,7 +75,22 @@ class _Owner:
 
 
 def from_dlpack(ext_tensor: Any) -> Any:
-    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
+    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack.
+
+    Args:
+        ext_tensor: an object with __dlpack__ and __dlpack_device__, or a capsule.
+
+    Returns:
+        A leaf of the array's shape and dtype; a tensor without its history.
+
+    Example:
+        >>> a = np.array([1.0, 2.0])
+        >>> t = tg.from_dlpack(a)
+        >>> t.mul_(10.0)
+        tensor([10., 20.], dtype=torch.float64)
+        >>> a
+        array([10., 20.])
+    """
     if isinstance(ext_tensor, Box):
         return ext_tensor.detach()  # type: ignore[attr-defined]
     if type(ext_tensor).__name__ == "PyCapsule":
@@ -73,12 +101,38 @@ def from_dlpack(ext_tensor: Any) -> Any:
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
+    """A capsule of the tensor's array for libraries that read DLPack; they share its memory.
+
+    Args:
+        tensor: tensor of any shape and dtype.
+
+    Raises:
+        BufferError: for a tensor that requires a gradient.
+
+    Example:
+        >>> tg.from_dlpack(tg.to_dlpack(tg.tensor([1, 2])))
+        tensor([1, 2])
+    """
     return tensor.__dlpack__()
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
-    """A vector on the memory of a Python buffer, from a byte offset on."""
+    """A vector on the memory of a Python buffer, from a byte offset on.
+
+    Args:
+        buffer: bytes, bytearray, array.array, mmap, ..
+        dtype: dtype of the elements.
+        count: number of elements; -1 (default) takes all.
+        offset: number of bytes that are left out in front.
+        requires_grad: whether operations on the result are recorded.
+
+    Raises:
+        ValueError: for an empty buffer, or elements that are not wholly in it.
+
+    Example:
+        >>> tg.frombuffer(bytearray([1, 0, 2, 0]), dtype=tg.int16)
+        tensor([1, 2], dtype=torch.int16)
+    """
     dt, size = dtypes.to_numpy(dtype), memoryview(buffer).nbytes
     if not size:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")
@@ -106,6 +160,24 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
     """A vector on the first elements of a file: what is written there reaches the file only if shared.
 
     A shared file is created, or made longer, where it is needed.
+
+    Args:
+        filename: path of the file.
+        shared: whether writes to the tensor reach the file, default no.
+        size: number of elements.
+        dtype: dtype of the elements, by default the default dtype.
+        device, requires_grad: of the result; by default the default device, False.
+
+    Raises:
+        RuntimeError: if the file cannot be read, or is too short and not shared.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.array([1.0, 2.0, 3.0]).tofile(f"{folder}/numbers")
+        ...     t = tg.from_file(f"{folder}/numbers", size=3, dtype=tg.float64).clone()
+        >>> t
+        tensor([1., 2., 3.], dtype=torch.float64)
     """
     nothing = zeros(0, dtype=dtype, device=device)
     dt = nothing._d.dtype

@@ -37,10 +37,23 @@ def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient.
 
+    Args:
+        count: float tensor of numbers of trials.
+        prob: tensor of probabilities, of count's dtype.
+        generator: the stream to draw from, default the one that `manual_seed` seeds.
+
+    Returns:
+        Tensor of their dtype and common shape.
+
     Raises:
         TypeError: for what is not a tensor.
         ValueError: for integers.
         RuntimeError: for two different dtypes.
+
+    Example:
+        >>> _ = tg.manual_seed(0)
+        >>> tg.binomial(tg.tensor([10.0, 100.0]), tg.tensor([0.5, 0.9]))
+        tensor([ 7., 89.])
     """
     given = {"count": count, "prob": prob}
     for position, (name, value) in enumerate(given.items(), 1):
