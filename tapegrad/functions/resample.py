@@ -51,13 +51,23 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     """input with elements added around it, or taken away.
 
     Args:
-        pad: number of elements before and after, for the last dimension, then the last but one, and so on; negative
-            numbers take elements away.
-        mode: "constant" (`value`, 0 by default), "reflect" (without the edge), "replicate" (the edge) or "circular";
-            the last three pad the last 1 to 3 dimensions of an input with one or two dimensions more.
+        input: tensor of any dtype.
+        pad: number of elements before and after, for the last dimension, then the last but one, and so on; negative numbers
+            take elements away.
+        mode: "constant" (default), "reflect" (without the edge), "replicate" (the edge) or "circular"; the last three pad
+            the last 1 to 3 dimensions of an input with one or two dimensions more.
+        value: what "constant" adds, 0 by default.
 
     Raises:
         RuntimeError: for an odd number of pads, more than there are dimensions, or pads that the mode cannot fill.
+        NotImplementedError: for another mode, or one that does not pad so many dimensions.
+
+    Example:
+        >>> x = tg.tensor([[1.0, 2.0, 3.0]])
+        >>> tg.nn.functional.pad(x, (1, 1))
+        tensor([[0., 1., 2., 3., 0.]])
+        >>> tg.nn.functional.pad(x, (2, 1), mode="reflect")
+        tensor([[3., 2., 1., 2., 3., 2.]])
     """
     (x,) = tensors("pad", input=input)
     shape, given = shape_of(x), integers("pad", "pad", pad)
@@ -170,14 +180,25 @@ def interpolate(
     """The image (N, C, *sizes) resized to other sizes, or by factors.
 
     Args:
-        size: output sizes; or scale_factor, of which a given value also sets the step between samples (unless
-            recompute_scale_factor).
-        mode: "nearest", "nearest-exact", "linear" (1-D), "bilinear" and "bicubic" (2-D), "trilinear" (3-D) or "area".
-        align_corners: whether the corner elements' centres, not the corners of the images, coincide.
+        input: float or uint8 tensor of 3 to 5 dimensions.
+        size: output sizes, a number or one for each dimension.
+        scale_factor: in place of size; a given value also sets the step between samples (unless recompute_scale_factor).
+        mode: "nearest" (default), "nearest-exact", "linear" (1-D), "bilinear" and "bicubic" (2-D), "trilinear" (3-D) or
+            "area".
+        align_corners: whether the corner elements' centres, not the corners of the images, coincide; default False.
+        recompute_scale_factor: whether the step follows from the sizes, in place of the given factor.
         antialias: widen the kernel where the image shrinks ("bilinear" and "bicubic").
+
+    Returns:
+        Tensor (N, C, *sizes) of input's dtype.
 
     Raises:
         ValueError, NotImplementedError, RuntimeError: for arguments that do not go together or sizes below 1.
+
+    Example:
+        >>> x = tg.tensor([[[0.0, 10.0]]])
+        >>> tg.nn.functional.interpolate(x, size=3, mode="linear", align_corners=True)
+        tensor([[[ 0.,  5., 10.]]])
     """
     (x,) = tensors("interpolate", input=input)
     rank = len(shape_of(x))
@@ -267,18 +288,53 @@ def means(x: Any, specs: Sequence[Spec], counts: Sequence[Array]) -> Any:
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
-    """interpolate under its old name."""
+    """`interpolate` under its old name, with a warning.
+
+    Args:
+        input: float or uint8 tensor (N, C, *sizes).
+        size: output sizes, a number or one for each dimension.
+        scale_factor: in place of size.
+        mode: as in `interpolate`, default "nearest".
+        align_corners: whether the corner elements' centres, not the corners of the images, coincide; default False.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     y = tg.nn.functional.upsample(tg.tensor([[[0.0, 10.0]]]), scale_factor=2)
+        >>> y
+        tensor([[[ 0.,  0., 10., 10.]]])
+    """
     warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """interpolate with mode "nearest"."""
+    """The image (N, C, *sizes) resized: `interpolate` with mode "nearest".
+
+    Args:
+        input: float or uint8 tensor of 3 to 5 dimensions.
+        size: output sizes, a number or one for each dimension.
+        scale_factor: in place of size.
+
+    Example:
+        >>> tg.nn.functional.upsample_nearest(tg.tensor([[[0.0, 10.0]]]), scale_factor=2)
+        tensor([[[ 0.,  0., 10., 10.]]])
+    """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """interpolate with mode "bilinear" and aligned corners."""
+    """The image (N, C, H, W) resized: `interpolate` with mode "bilinear" and aligned corners.
+
+    Args:
+        input: float or uint8 tensor of 4 dimensions.
+        size: output sizes, a number or one for each dimension.
+        scale_factor: in place of size.
+
+    Example:
+        >>> tg.nn.functional.upsample_bilinear(tg.tensor([[[[0.0, 10.0]]]]), size=(1, 3))
+        tensor([[[[ 0.,  5., 10.]]]])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
@@ -407,18 +463,25 @@ def grid_sample(
     """The image at the positions of a grid.
 
     Args:
-        input: (N, C, H, W) or (N, C, D, H, W).
-        grid: (N, *out, 2 or 3), positions (x, y) or (x, y, z) where -1 and 1 are the image's ends.
-        mode: "bilinear", "nearest" or (2-D only) "bicubic".
-        padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
-        align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer edges.
+        input: float tensor (N, C, H, W) or (N, C, D, H, W).
+        grid: tensor (N, *out, 2 or 3) of input's dtype, positions (x, y) or (x, y, z) where -1 and 1 are the image's ends.
+        mode: "bilinear" (default), "nearest" or (2-D only) "bicubic".
+        padding_mode: what is outside: "zeros" (default), "border" (the nearest element) or "reflection".
+        align_corners: whether -1 and 1 are the centres of the outermost elements, or their outer edges (by default, with a
+            warning).
 
     Returns:
-        (N, C, *out); the gradient by the grid is 0 for "nearest", and across the border.
+        Tensor (N, C, *out); the gradient by the grid is 0 for "nearest", and across the border.
 
     Raises:
         ValueError: for unknown modes.
         RuntimeError: for shapes and dtypes that do not fit.
+
+    Example:
+        >>> image = tg.tensor([[[[0.0, 10.0]]]])
+        >>> grid = tg.tensor([[[[-1.0, 0.0], [0.0, 0.0], [0.5, 0.0]]]])
+        >>> tg.nn.functional.grid_sample(image, grid, align_corners=True)
+        tensor([[[[0.0000, 5.0000, 7.5000]]]])
     """
     name = "nn.functional.grid_sample()"
     if mode not in GRID_MODES:
@@ -433,7 +496,26 @@ def grid_sample(
 
 
 def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    """`nn.functional.grid_sample` with its modes as numbers.
+
+    Args:
+        input: float tensor (N, C, H, W) or (N, C, D, H, W).
+        grid: tensor (N, *out, 2 or 3) of input's dtype, positions where -1 and 1 are the image's ends.
+        interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic.
+        padding_mode: 0 zeros, 1 border, 2 reflection.
+        align_corners: whether -1 and 1 are the centres of the outermost elements.
+
+    Returns:
+        Tensor (N, C, *out).
+
+    Raises:
+        RuntimeError: for shapes and dtypes that do not fit.
+
+    Example:
+        >>> image = tg.tensor([[[[0.0, 10.0]]]])
+        >>> tg.grid_sampler(image, tg.tensor([[[[0.5, 0.0]]]]), 0, 0, True)
+        tensor([[[[7.5000]]]])
+    """
     return _grid_sampler(input, grid, GRID_MODES[interpolation_mode], GRID_PADDINGS[padding_mode], align_corners)
 
 
@@ -480,10 +562,26 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
 
 @with_grad_fn_name("AffineGridGeneratorBackward0")
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each.
+    """Grid for `grid_sample` from affine maps: at each output position p, theta @ (p, 1).
+
+    Args:
+        theta: float tensor (N, 2, 3) or (N, 3, 4).
+        size: output size (N, C, H, W) or (N, C, D, H, W).
+        align_corners: whether -1 and 1 are the centres of the outermost elements, or their outer edges (by default, with a
+            warning).
+
+    Returns:
+        Tensor (N, H, W, 2) or (N, D, H, W, 3).
 
     Raises:
         ValueError, NotImplementedError, RuntimeError: for shapes that do not fit.
+
+    Example:
+        >>> theta = tg.tensor([[[2.0, 0.0, 0.5], [0.0, 1.0, 0.0]]])
+        >>> tg.nn.functional.affine_grid(theta, (1, 1, 1, 3), align_corners=True)
+        tensor([[[[-1.5000,  0.0000],
+                  [ 0.5000,  0.0000],
+                  [ 2.5000,  0.0000]]]])
     """
     (t,) = tensors("affine_grid", theta=theta)
     shape, size = shape_of(t), tuple(integers("affine_grid", "size", size))
@@ -539,7 +637,20 @@ def _check_factor(name: str, argument: str, x: Any, factor: int) -> Sizes:
 
 @with_grad_fn_name("PixelShuffleBackward0")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
+    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels.
+
+    Args:
+        input: tensor of at least three dimensions.
+        upscale_factor: r, a positive integer.
+
+    Raises:
+        RuntimeError: if r * r does not divide the number of channels.
+
+    Example:
+        >>> tg.pixel_shuffle(tg.arange(4).reshape(4, 1, 1), 2)
+        tensor([[[0, 1],
+                 [2, 3]]])
+    """
     (x,) = tensors("pixel_shuffle", input=input)
     r = upscale_factor
     *batch, c, h, w = _check_factor("pixel_shuffle", "upscale_factor", x, r)
@@ -555,7 +666,19 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
 @with_grad_fn_name("PixelUnshuffleBackward0")
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
-    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
+    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of `pixel_shuffle`.
+
+    Args:
+        input: tensor of at least three dimensions.
+        downscale_factor: r, a positive integer.
+
+    Raises:
+        RuntimeError: if r does not divide height and width.
+
+    Example:
+        >>> tg.pixel_unshuffle(tg.tensor([[[1, 2], [3, 4]]]), 2).flatten()
+        tensor([1, 2, 3, 4])
+    """
     (x,) = tensors("pixel_unshuffle", input=input)
     r = downscale_factor
     *batch, c, h, w = _check_factor("pixel_unshuffle", "downscale_factor", x, r)
@@ -572,7 +695,22 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 
 @with_grad_fn_name("ChannelShuffleBackward0")
 def channel_shuffle(input: Any, groups: int) -> Any:
-    """(N, C, *) with the channels of the groups taken in turn."""
+    """(N, C, *) with the channels of the groups taken in turn.
+
+    Args:
+        input: tensor of more than two dimensions.
+        groups: number of groups, which divides C.
+
+    Returns:
+        A copy of input's shape: channel i of group g becomes channel i * groups + g.
+
+    Raises:
+        RuntimeError: if groups does not divide C.
+
+    Example:
+        >>> tg.channel_shuffle(tg.arange(6).reshape(1, 6, 1), 2).flatten()
+        tensor([0, 3, 1, 4, 2, 5])
+    """
     (x,) = tensors("channel_shuffle", input=input)
     shape = shape_of(x)
     if len(shape) <= 2:
