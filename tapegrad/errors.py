@@ -975,7 +975,15 @@ def missing_extra(function: str, package: str, extra: str) -> ImportError:
 
 
 class LinAlgError(RuntimeError):
-    """A matrix has no such factorisation, inverse or solution."""
+    """A matrix has no such factorisation, inverse or solution.
+
+    Example:
+        >>> try:
+        ...     x = tg.linalg.solve(tg.zeros(2, 2), tg.ones(2))
+        ... except tg.linalg.LinAlgError as e:
+        ...     print(e)
+        torch.linalg.solve: The solver failed because the input matrix is singular.
+    """
 
 
 def element(name: str, batch: int | None) -> str:

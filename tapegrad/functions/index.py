@@ -1272,7 +1272,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         minlength: least length of the result, default 0.
 
     Returns:
-        Vector of max(input) + 1 elements or more: int64, or with weights float64 (float32 for float32).
+        Vector of max(input) + 1 elements or more, int64, or with weights float64 (float32 for float32).
 
     Raises:
         RuntimeError: for negative elements, other numbers of dimensions, or weights of another shape.

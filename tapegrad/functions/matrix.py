@@ -609,7 +609,7 @@ def linalg_tensorinv(A: Any, ind: int = 2) -> Any:
         ind: number of dimensions, default 2.
 
     Returns:
-        Tensor of sizes A.shape[ind:] + A.shape[:ind].
+        Tensor of A's last sizes, followed by its first `ind`.
 
     Raises:
         RuntimeError: if the products differ, or ind is not positive.
@@ -720,7 +720,7 @@ def linalg_slogdet(A: Any) -> Any:
         A: matrices (.., n, n), float or complex, of 32 bits or more.
 
     Returns:
-        (sign, logabsdet), each (..): of complex matrices sign has norm 1; of singular ones they are 0 and -inf.
+        (sign, logabsdet), each (..); of complex matrices sign has norm 1, of singular ones they are 0 and -inf.
 
     Raises:
         RuntimeError: for matrices that are not square, integers, or 16-bit numbers.

@@ -702,7 +702,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:
         groups: number of groups, which divides C.
 
     Returns:
-        A copy of input's shape: channel i of group g becomes channel i * groups + g.
+        A copy of input's shape; channel i of group g becomes channel i * groups + g.
 
     Raises:
         RuntimeError: if groups does not divide C.

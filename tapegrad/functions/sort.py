@@ -199,7 +199,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         keepdim: whether the dimension stays, of size 1.
 
     Returns:
-        A 0-dim tensor; with dim: (values, indices), indices in int64. The median of no elements is nan.
+        A 0-dim tensor, or with dim (values, indices), indices in int64. The median of no elements is nan.
 
     Raises:
         NotImplementedError: for bools and complex numbers.
@@ -227,7 +227,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         keepdim: whether the dimension stays, of size 1.
 
     Returns:
-        A 0-dim tensor; with dim: (values, indices), indices in int64.
+        A 0-dim tensor, or with dim (values, indices), indices in int64.
 
     Example:
         >>> tg.nanmedian(tg.tensor([1.0, float("nan"), 3.0, 2.0]))
