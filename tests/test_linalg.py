@@ -359,6 +359,17 @@ def test_matrix_rank_and_pinv_tolerances():
     np.testing.assert_allclose(tg.pinverse(a).numpy(), np.diag([0.25, 1, 1e3]), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("atol", "rank"), [(0.0, 1), (-1.0, 1), (1e-20, 2), (tg.tensor(0.0), 1), (tg.tensor([0.0, 1e-20]), [1, 2])]
+)
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_only_an_absolute_tolerance_above_0_replaces_that_of_rounding(atol, rank, hermitian):
+    a = tg.tensor(np.diag([1.0, 1e-18]))
+    assert L.matrix_rank(a, atol=atol, hermitian=hermitian).tolist() == rank
+    inverse = L.pinv(a, atol=atol, hermitian=hermitian).diagonal(dim1=-2, dim2=-1)
+    np.testing.assert_allclose(inverse.numpy()[..., 1], 1e18 * (np.array(rank) - 1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("p", [0, 0.5, 1, 2, 3.5, np.inf])
 @pytest.mark.parametrize("mode", [None, "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"])
 def test_cdist(p, mode):

@@ -444,17 +444,20 @@ def linalg_inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     return result("linalg_inv_ex", *_inverted("linalg.inv_ex", A, check_errors))
 
 
-def _tolerance(value: Any, otherwise: float) -> Any:
+def _tolerance(value: Any) -> Any:
     """A tolerance beside singular values: a number, or a number for each matrix."""
-    if value is None:
-        return otherwise
     return leaving(value, "a tolerance that is a tensor")[..., None] if isinstance(value, Box) else value
 
 
 def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
-    """atol and rtol, which is by default that of rounding unless atol is given."""
+    """atol and rtol, which is by default that of rounding unless atol is positive."""
+    absolute = 0.0 if atol is None else _tolerance(atol)
+    if rtol is not None:
+        return absolute, _tolerance(rtol)
     eps = float(np.finfo(a._d.dtype).eps) * max(shape_of(a)[-2:])
-    return _tolerance(atol, 0.0), _tolerance(rtol, eps if atol is None else 0.0)
+    if isinstance(atol, Box):
+        return absolute, np.where(absolute > 0, 0.0, eps).astype(absolute.dtype)
+    return absolute, 0.0 if absolute > 0 else eps
 
 
 @with_out
