@@ -171,3 +171,13 @@ def test_as_strided_of_a_reversed_leaf_finds_its_elements():
     assert y.tolist() == [0.0, 2.0, 4.0]
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "repeats", "dim", "size"), [([1.0, 2.0], 2, None, 4), ([[1.0, 2.0]], [2, 1], 1, 3), ([2, 1], None, None, 3)]
+)
+def test_the_output_size_of_repeat_interleave_is_checked(values, repeats, dim, size):
+    x, counts = tg.tensor(values), tg.tensor(repeats) if isinstance(repeats, list) else repeats
+    assert x.repeat_interleave(counts, dim, output_size=size).numel() == size
+    with pytest.raises(RuntimeError, match=f"Invalid output_size, expected {size} but got {size - 1}"):
+        x.repeat_interleave(counts, dim, output_size=size - 1)

@@ -903,10 +903,10 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
         input: tensor of any dtype; or an integer vector of counts, without `repeats`.
         repeats: a number >= 0, or an integer vector of one for each slice.
         dim: the dimension; by default the flattened input is repeated.
-        output_size: has no effect.
+        output_size: size of the result along `dim`, which is checked.
 
     Raises:
-        RuntimeError: for negative counts, or another number of them.
+        RuntimeError: for negative counts, another number of them, or another output_size than their sum.
 
     Example:
         >>> tg.repeat_interleave(tg.tensor([1, 2, 3]), 2)
@@ -935,6 +935,8 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     counts = np.broadcast_to(counts.reshape(-1), (n,))
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative" if isinstance(repeats, Box) else "Repeats must be non-negative")
+    if output_size is not None and output_size != (total := int(counts.sum())):
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}")
     return TABLE["index_select"].call(x, (slice(None),) * d + (fixed(np.repeat(np.arange(n), counts))._d,))
 
 
