@@ -492,3 +492,15 @@ def test_many_gamma_and_binomial_numbers_at_once_are_those_one_after_the_other(
             assert drawn.tobytes() == draw(second, *given).tobytes()
         assert ours.get_state().tobytes() == second.get_state().tobytes()
         assert ours.normal(1).tobytes() == second.normal(1).tobytes()
+
+
+@pytest.mark.parametrize("given", [(1j, 1.0, (2,)), (0.0, 1j, (2,)), (tg.zeros(2), 1j), (1j, tg.ones(2)), (0.0, 1.0)])
+def test_normal_takes_real_numbers_and_numbers_alone_with_a_size(given: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match="complex" if complex in map(type, given) else "takes a size"):
+        tg.normal(*given)
+
+
+@pytest.mark.parametrize("given", [(0.0, -1.0, (2,)), (tg.zeros(2), -1.0), (0.0, tg.tensor([1.0, -1.0]))])
+def test_normal_refuses_a_negative_deviation(given: tuple[Any, ...]) -> None:
+    with pytest.raises(RuntimeError, match="normal expects .*std >= 0.0"):
+        tg.normal(*given)

@@ -1281,7 +1281,8 @@ def normal(
         dtype, device, requires_grad: of the result; by default the tensors', or the default dtype and device, False.
 
     Raises:
-        RuntimeError: for a negative or complex std.
+        RuntimeError: for a negative std, or a tensor of complex ones.
+        TypeError: for complex numbers, or numbers without a size.
 
     Example:
         >>> _ = tg.manual_seed(0)
@@ -1290,10 +1291,15 @@ def normal(
         >>> std.grad
         tensor([ 1.5410, -0.2934])
     """
+    for name, v in (("mean", mean), ("std", std)):
+        if isinstance(v, complex):
+            raise TypeError(f"normal(): argument '{name}' must be Tensor or float, not complex")
     if size is not None:
         made = draw("normal", checked_size(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
+    if not tensors:
+        raise TypeError("normal() of numbers takes a size")
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
     for v in tensors:
         draws.differing(v)
@@ -1301,6 +1307,8 @@ def normal(
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if isinstance(std, Box) and (examined(std) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
+    if not isinstance(std, Box) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
     values = finish(noise, False, home(tensors[0], device)) * std + mean
     return to_dtype(values, tensors[0]._d.dtype if dtype is None else _dtype(dtype))
