@@ -1,6 +1,6 @@
 """Indexing, read and write: NumPy's rules, repeated indices accumulate gradient.
 
-The public functions of the records in `table.index`.
+The public functions of the records in `table.index`. One file over 1,000 lines, since a third of it is their texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions of matrices: solvers, inverses, determinants, exponential, norms; composed of records and factorisations.
 
-The public functions of the records in `table.matrix`.
+The public functions of the records in `table.matrix`. One file over 1,000 lines, since half of it is their texts.
 """
 
 from __future__ import annotations
@@ -451,7 +451,7 @@ def _tolerance(value: Any) -> Any:
 
 def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """atol and rtol, which is by default that of rounding unless atol is positive."""
-    absolute = 0.0 if atol is None else _tolerance(atol)
+    absolute: Any = 0.0 if atol is None else _tolerance(atol)
     if rtol is not None:
         return absolute, _tolerance(rtol)
     eps = float(np.finfo(a._d.dtype).eps) * max(shape_of(a)[-2:])

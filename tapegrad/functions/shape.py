@@ -1,6 +1,6 @@
 """Shape operations. Those that PyTorch makes views share memory with their argument here too.
 
-The public functions of the records in `table.shape`.
+The public functions of the records in `table.shape`. One file over 1,000 lines, since half of it is their texts.
 """
 
 from __future__ import annotations
