@@ -497,7 +497,7 @@ def take(input: Any, index: Any) -> Any:
 
     Args:
         input: tensor of any shape and dtype.
-        index: integer tensor of any shape; negative ones count from the end.
+        index: int32 or int64 tensor of any shape; negative ones count from the end.
 
     Returns:
         A tensor of index's shape and input's dtype.
@@ -531,7 +531,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     Args:
         input: tensor of any dtype.
         dim: the dimension.
-        index: integer vector; negative ones count from the end, and a position may be named several times.
+        index: int32 or int64 vector; negative ones count from the end, and a position may be named several times.
 
     Returns:
         A new tensor whose size along `dim` is index's length.
@@ -761,7 +761,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     Args:
         input: tensor of any dtype.
         dim: the dimension.
-        index: integer vector; negative ones count from the end.
+        index: int32 or int64 vector; negative ones count from the end.
         source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
         alpha: a number, default 1.
 
@@ -785,7 +785,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     Args:
         input: tensor of any dtype.
         dim: the dimension.
-        index: integer vector; negative ones count from the end.
+        index: int32 or int64 vector; negative ones count from the end.
         source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
 
     Raises:
@@ -829,7 +829,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     Args:
         input: tensor of any dtype.
         dim: the dimension.
-        index: integer vector; negative ones count from the end.
+        index: int32 or int64 vector; negative ones count from the end.
         value: a number or 0-dim tensor, which gets the sum of the gradients.
 
     Raises:
@@ -850,7 +850,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
     Args:
         input: tensor of any shape and dtype.
-        index: integer tensor; negative ones count from the end.
+        index: int32 or int64 tensor; negative ones count from the end.
         source: tensor of input's dtype with as many elements as index.
         accumulate: True adds the elements, also at repeated positions; False (default) writes them.
 

@@ -886,7 +886,7 @@ def matrix_power(input: Any, n: int) -> Any:
 def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """sum(abs(x) ** ord) ** (1 / ord) over the given dimensions, or all.
 
-    The derivative at 0 is 0 for the orders 1 and 2.
+    The derivative at 0 is 0, for every order.
 
     Args:
         x: float or complex tensor of any shape.

@@ -140,7 +140,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     Args:
         input: tensor of any dtype.
         dim: the dimension.
-        index: integer vector; negative ones count from the end.
+        index: int32 or int64 vector; negative ones count from the end.
         source: tensor of input's dtype and shape, but for its size along `dim`, which is index's length.
         reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
         include_self: whether what stands there counts too, default True.
