@@ -497,7 +497,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     Args:
         size: the sizes, as a sequence.
         fill_value: a number or 0-dim tensor, taken as a constant.
-        dtype: by default int64 for an int, bool for a bool, a tensor's own, else the default dtype (complex for complex ones).
+        dtype: by default int64 for an int, bool for a bool, a tensor's own, else the default dtype or its complex form.
         device, requires_grad: of the result; by default the default device, False.
 
     Raises:

@@ -86,10 +86,9 @@ def from_dlpack(ext_tensor: Any) -> Any:
     Example:
         >>> a = np.array([1.0, 2.0])
         >>> t = tg.from_dlpack(a)
-        >>> t.mul_(10.0)
-        tensor([10., 20.], dtype=torch.float64)
-        >>> a
-        array([10., 20.])
+        >>> a[0] = 5.0
+        >>> t
+        tensor([5., 2.], dtype=torch.float64)
     """
     if isinstance(ext_tensor, Box):
         return ext_tensor.detach()  # type: ignore[attr-defined]
