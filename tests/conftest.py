@@ -15,6 +15,7 @@ import os
 import pytest
 
 import tapegrad as tg
+from tapegrad import refcount
 from tapegrad.core import state
 from tapegrad.core.op import TABLE
 from tapegrad.tensor import overriding
@@ -34,6 +35,11 @@ def runs_repetitions(config):
 def pytest_configure(config):
     if not runs_repetitions(config):
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # before JAX is imported, and in processes of tests
+
+
+def pytest_runtest_setup(item):
+    if refcount.WHY_NOT and item.get_closest_marker("counted"):
+        pytest.skip(f"asks for reference counts: {refcount.WHY_NOT}")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -30,6 +30,8 @@ LAYERS = [
     {"homes", "later", "dialect", "contexts", "stack"},
     {"errors"},
     {"dtypes"},
+    {"refcount"},
+    {"slots"},
     {"core"},
     {"modes"},
     {"floats"},

@@ -558,6 +558,7 @@ def test_python_code(name):
         assert traced(function, arrays, 0)[0] != "raises"
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize("name", FREE)
 def test_what_stops_no_trace(name):
     function, *arrays = FREE[name]

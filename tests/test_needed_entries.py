@@ -99,6 +99,7 @@ def test_a_path_of_many_entries_stays_known(retain):
         grad(kept * z, w)
 
 
+@pytest.mark.counted
 def test_what_remains_of_a_pass_goes_with_its_tensors():
     tg.tape().clear()
     y = w = leaf(0.5)

@@ -216,6 +216,7 @@ def each_alone(name, settings, monkeypatch, **how):
     return found
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize("name, settings, expected", CASES)
 def test_buckets_give_the_results_of_single_parameters(name, settings, expected, monkeypatch):
     *found, opt = trained(name, settings, several())
@@ -304,6 +305,7 @@ def test_changes_between_steps_are_seen(change, monkeypatch):
     assert found == each_alone("Adam", {"lr": 0.1}, monkeypatch, between=change)
 
 
+@pytest.mark.counted
 def test_state_that_the_tape_holds_is_not_overwritten():
     ps = several()
     *_, opt = trained("Adam", {"lr": 0.1}, ps, 2)
@@ -333,6 +335,7 @@ def test_parameters_that_the_tape_holds_are_not_overwritten_together():
     assert (x.grad == before).all() and (ps[0] != before).all()
 
 
+@pytest.mark.counted
 def test_several_dtypes_twice_the_same_and_one_memory():
     a, b = tg.ones(3, dtype=tg.float64).requires_grad_(), tg.ones(2, requires_grad=True)
     c, d = tg.ones(3, dtype=tg.float64).requires_grad_(), tg.ones(2, requires_grad=True)
@@ -354,6 +357,7 @@ def test_several_dtypes_twice_the_same_and_one_memory():
     assert whole.tolist() == [-1.0, -2.0, -2.0, -1.0]
 
 
+@pytest.mark.counted
 def test_parameters_added_later_run_with_their_own_counters():
     p, q, r, s = (tg.ones(2).requires_grad_() for _ in range(4))
     opt = optim.Adam([p, q], lr=0.1)

@@ -116,6 +116,7 @@ def test_a_later_write_changes_no_gradient(part, write):
         assert gradients[:2] == gradients[2:], name
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize("part", PARTS)
 def test_what_an_operation_saved_is_held_until_it_is_released(part):
     x = leaf()
@@ -145,6 +146,7 @@ def test_what_an_operation_saved_is_held_until_it_is_released(part):
     assert block._st is None
 
 
+@pytest.mark.counted
 def test_a_write_copies_a_block_that_is_held_once_and_another_not_at_all(monkeypatch):
     moves = []
     unshare = Store.unshare
@@ -232,6 +234,7 @@ def test_a_plain_write_that_fails_writes_nothing(index, size, error, text):
     assert block.tolist() == X[::-1].tolist()
 
 
+@pytest.mark.counted
 def test_the_last_tensor_of_a_block_is_private_from_its_next_operation_on():
     x = leaf()
     last = (x * 2.0)[-1]

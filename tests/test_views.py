@@ -654,6 +654,7 @@ def fill(rows, put, recurrence=False):
     return w, buffer
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize("put", FILLS.values(), ids=FILLS.keys())
 def test_filling_rows_copies_nothing(put, monkeypatch):
     with counted(monkeypatch) as moves:
@@ -689,6 +690,7 @@ def test_backward_through_a_filled_buffer_is_linear(put, recurrence):
     assert large_copies(loss.backward, buffer.nbytes) < 5
 
 
+@pytest.mark.counted
 def test_optimiser_steps_copy_nothing_and_leave_parameters_private(monkeypatch):
     steps = {
         "sub_": lambda p: p.sub_(p.grad * 1e-5),
@@ -709,6 +711,7 @@ def test_optimiser_steps_copy_nothing_and_leave_parameters_private(monkeypatch):
         assert p._st is None, name
 
 
+@pytest.mark.counted
 def test_live_row_views_are_written_without_copies(monkeypatch):
     x = tg.ones(200, 8, requires_grad=True)
     a = x * 2.0
@@ -733,6 +736,7 @@ def test_a_shared_tensor_that_is_read_for_ever_does_not_grow():
     assert view.item() == 3.0
 
 
+@pytest.mark.counted
 def test_a_tensor_is_private_again_when_its_views_are_gone():
     x = leaf(1.0, 2.0)
     a = x * 1.0
@@ -744,6 +748,7 @@ def test_a_tensor_is_private_again_when_its_views_are_gone():
     assert a._st is None
 
 
+@pytest.mark.counted
 def test_parameter_shares_the_memory_of_its_data():
     t = tg.zeros(2)
     p = tg.nn.Parameter(t)
@@ -773,6 +778,7 @@ def test_views_are_not_garbage_for_the_cyclic_collector():
 # --------------------------------------------------------------------------------------------- versions, bases, and parts
 
 
+@pytest.mark.counted
 def test_version_counts_writes_in_place():
     x = tg.zeros(3)
     assert x._version == 0
@@ -904,6 +910,7 @@ def test_a_view_that_changes_its_shape_in_place_stays_a_view_of_its_base():
     assert tg.autograd.grad(loss, y)[0].tolist() == [12.0, 0.0] and v._base is y
 
 
+@pytest.mark.counted
 def test_a_tensor_without_views_that_changes_its_shape_in_place_is_private_again():
     y = leaf(1.0, 2.0) * 2.0
     y.unsqueeze_(0)

@@ -25,12 +25,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..refcount import REFS_LAST_ALIAS, WHY_NOT, getrefcount, is_more_referenced
 from . import record
 from .box import is_sole_owner as is_sole_owner
 from .op import TABLE, Op
 from .protocols import arrays, levels
 from .record import Box, TensorState, getframe, known, new, on_arrays, recording, running_trace, user_call_site, wrap
-from .refcount import REFS_LAST_ALIAS, getrefcount, is_more_referenced
 from .slot_hooks import retain
 from .state import current_tape, is_recording
 from .tape import HEAVY, next_slot
@@ -49,11 +49,16 @@ class Store:
     `ver` is an object that changes as the block moves. Each tensor that is up to date refers to it once, and to the block
     once, by an array that no other tensor has: if the block has more references, something else holds it. `uncounted`: that
     does not hold, for example since the block is itself a part of an array; it moves to one of its own at the next write.
+    `saves_copies`: what the tape saves of the block is copied, so that no write needs to; from the first write on, where
+    reference counts cannot be relied on.
     `exports`: weak references to arrays by which NumPy code holds the block; more than `most` are looked through.
     `promoted`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
     """
 
-    __slots__ = ("__weakref__", "exports", "external_memory", "most", "promoted", "root", "small", "uncounted", "ver")
+    __slots__ = (
+        "__weakref__", "exports", "external_memory", "most", "promoted", "root", "saves_copies", "small",
+        "uncounted", "ver",
+    )  # fmt: skip
 
     def __init__(self, root: Any, external_memory: bool = False) -> None:
         self.exports: list[Callable[[], Any]] = []
@@ -63,12 +68,12 @@ class Store:
 
     def move(self, root: Any, uncounted: bool) -> None:
         """Take another block; each tensor follows when it is next used."""
-        self.root, self.uncounted = root, uncounted
+        self.root, self.uncounted, self.saves_copies = root, uncounted, False
         self.small, self.ver = root.nbytes // SMALL_PART, object()
 
     def is_held(self) -> bool:
         """Whether something holds the block besides its tensors: the tape, most often."""
-        return self.uncounted or is_more_referenced(self.root, self.ver)
+        return not self.saves_copies and (self.uncounted or is_more_referenced(self.root, self.ver))
 
     def shown_by(self, array: Any) -> None:
         """A tensor of the block has this array."""
@@ -88,6 +93,7 @@ class Store:
     def unshare(self) -> None:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
         self.move(self.root.copy(order="K"), False)
+        self.saves_copies = bool(WHY_NOT)
 
 
 class Hist:
@@ -128,7 +134,7 @@ class Alias(TensorState):
             self.used(t)
         p = new(Tensor)
         p._st, p._s = None, t._s
-        copied = d.nbytes <= store.small or store.exports or store.external_memory
+        copied = d.nbytes <= store.small or store.exports or store.external_memory or store.saves_copies
         if copied and not op.saves_nothing and recording() is not None:
             p._d = self.saved_array(t)
         else:
@@ -155,7 +161,7 @@ class Alias(TensorState):
         known(t)
         if type(t._d) is not ndarray:
             return t._d
-        if t._d.nbytes > self.store.small and not self.store.exported():
+        if t._d.nbytes > self.store.small and not self.store.saves_copies and not self.store.exported():
             return self.another(t._d)
         count_copy(t._d)
         saved = t._d.copy(order="K")

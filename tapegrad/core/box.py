@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from ..later import MARK as MARK
-from .refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
+from ..refcount import REFS_EXCLUSIVE_ARRAY, getrefcount
 from .state import RECORDING, TRACE
 
 getframe = sys._getframe

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
+from ..refcount import WHY_NOT
 from . import record
-from .alias import Alias, apply, count_copy, has_level, is_sole_owner, link, sync_only, union
+from .alias import Alias, alias_of, apply, count_copy, has_level, is_sole_owner, link, sync_only, union
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels
@@ -20,7 +21,9 @@ def target(t: Any) -> Any:
     """The array to write into for real; None for a private tensor whose array something else holds."""
     a = t._st
     if type(a) is not Alias:
-        return t._d if is_sole_owner(t) else None
+        if not WHY_NOT or functional(t._d):
+            return t._d if is_sole_owner(t) else None
+        a = alias_of(t)
     store = a.store
     if (trace := running_trace()) is not None:
         trace.abort("a write into memory that a NumPy array shares, as that of t.numpy() (copy the array)")

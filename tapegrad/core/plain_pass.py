@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
+from ..refcount import REFS_LISTED_SLOT, getrefcount
 from .entry import FIRST, NUMBER, RELEASED, SECOND, inputs_of, stub
 from .op import BY_ID
 from .plain_vjp import ReplayKind
 from .reach import reach
-from .refcount import REFS_LISTED_SLOT, getrefcount
 from .tape import Tape
 
 PATIENCE = 64  # entries that a walk passes before it looks whether it would rather search
@@ -102,7 +102,7 @@ def release(
             e = None
             continue
         a, b = e[FIRST], e[SECOND]
-        if type(a) is int:
+        if isinstance(a, int):
             if a < 0:
                 ends.add(a)
             elif trunk and a != b and a and b > 0:

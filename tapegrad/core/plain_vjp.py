@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..refcount import REFS_COTANGENT, getrefcount
 from .op import BY_ID, TABLE, Op
 from .protocols import arrays
-from .refcount import REFS_COTANGENT, getrefcount
 
 Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 

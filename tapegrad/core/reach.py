@@ -38,7 +38,7 @@ def reach(
             released.append(s)
         found[s] = e
         a = e[FIRST]
-        if type(a) is int:
+        if isinstance(a, int):
             if a > floor:
                 push(a)
             a = e[SECOND]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import errors
+from ..refcount import REFS_POPPED_SLOT, getrefcount
 from . import record as recorder
 from . import vjp
 from .entry import FIRST, NUMBER, SECOND, call_site_of, failed, grad_fn_name, inputs_of, is_operation, op_of, stub
@@ -29,7 +30,6 @@ from .protocols import levels
 from .reach import reach as reach
 from .reach import second_backward
 from .record import Box, running_trace, wrap
-from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .slot_hooks import give
 from .source import line_of
@@ -46,7 +46,7 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     for s in sorted(found):
         e = found[s]
         a = e[FIRST]
-        if a in need or e[SECOND] in need if type(a) is int else not need.isdisjoint(a):
+        if a in need or e[SECOND] in need if isinstance(a, int) else not need.isdisjoint(a):
             need.add(s)
             work.append(s)
     work.reverse()

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from ..refcount import REFS_UNREAD_SLOT, WHY_NOT, getrefcount
+from .entry import inputs_of
 from .record import TensorState
-from .refcount import REFS_UNREAD_SLOT, getrefcount
-from .tape import find
+from .tape import TAPES, find
 
 
 class SlotHooks:
@@ -28,6 +29,8 @@ class SlotHooks:
 
 def is_read(t: Any, held: int = 0) -> bool:
     """Whether an entry reads a tensor's slot, to which `held` others refer."""
+    if WHY_NOT:
+        return any(t._s in inputs_of(e) for tape in tuple(TAPES) for e in list(tape.values()))
     hist = None if t._st is None else t._st.hist
     return getrefcount(t._s) > REFS_UNREAD_SLOT + held + (hist is not None and hist.slot is t._s)
 

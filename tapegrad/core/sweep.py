@@ -2,15 +2,16 @@
 
 A Tensor, the tape's key and every entry that reads a slot share one int object. When nothing but the key refers to it, the
 entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to the oldest finds
-everything dead. The slot counter starts at 2**20 because CPython shares small ints between all their users.
+everything dead.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import slots as uncounted
+from ..refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, WHY_NOT, counts, getrefcount
 from .entry import saved_arrays
-from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
 
 if TYPE_CHECKING:
     from .tape import Tape
@@ -56,11 +57,20 @@ def drop_hooks(tape: Tape) -> None:
             tape.hook_refs.pop(s, None)
 
 
-def orphans(tapes: list[Tape]) -> list[Tape]:
-    """Tapes whose thread has ended; those with nothing on them that no context refers to are taken from the list."""
-    gone = [t for t in tuple(tapes) if (th := t.thread()) is None or not th.is_alive()]
+def drop_unused(tapes: list[Tape], gone: list[Tape]) -> None:
+    """Take those of the tapes `gone` from the list that are empty and that no context refers to."""
     unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
     for tape, useless in zip(gone, unused, strict=True):
         if useless and tape in tapes:
             tapes.remove(tape)
+
+
+def orphans(tapes: list[Tape]) -> list[Tape]:
+    """Tapes whose thread has ended; those with nothing on them that no context refers to are taken from the list."""
+    gone = [t for t in tuple(tapes) if (th := t.thread()) is None or not th.is_alive()]
+    drop_unused(tapes, gone)
     return [t for t in gone if t]
+
+
+if WHY_NOT and not TYPE_CHECKING:
+    drop_unreferenced, drop_unused = uncounted.drop_without_token, uncounted.drop_unused

@@ -12,18 +12,18 @@ import threading
 import weakref
 from typing import Any
 
+from ..slots import Entries
+from ..slots import next_slot as next_slot
 from .entry import Entry
 from .protocols import arrays, facade
 from .sweep import drop_hooks, drop_unreferenced, orphans, snapshot
-
-next_slot = itertools.count(2**20).__next__
 
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
 
 
-class Tape(dict[int, Entry]):
+class Tape(Entries[int, Entry]):
     """Entries by slot. A thread's tape is made at its first tracked operation; see the module's docstring.
 
     `len(tape)` counts entries, `print(tape)` shows them as a Wengert list, `clear()` drops them all (tensors recorded

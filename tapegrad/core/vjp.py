@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import HALF, is_inexact
+from ..refcount import REFS_TEMPORARY, getrefcount
 from . import record as recorder
 from .entry import OUTPUT, output_entry
 from .op import BY_ID, GENERAL, GENERAL_HALF, PACKED, SCALAR, Op
 from .plain_vjp import RAW_XP, TENSOR_XP, Backward, Like, ReplayKind, add, linear_backward
 from .protocols import arrays, levels
 from .record import Box, box, fixed
-from .refcount import REFS_TEMPORARY, getrefcount
 from .saved import unpacked
 from .state import current_tape
 from .tape import next_slot

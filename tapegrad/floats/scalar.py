@@ -16,10 +16,10 @@ from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, SCALAR, TABLE, Op
 from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_call_site, wrap
-from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import ReplayKind, add_recorded, arrays
+from ..refcount import REFS_LISTED_SLOT, getrefcount
 from .functions import ERRORS, FLOAT_XP, FUNCTIONS, Values
 
 new = Box.__new__

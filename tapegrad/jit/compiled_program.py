@@ -12,7 +12,6 @@ import numpy as np
 from ..core import alias, record
 from ..core.inplace import write_history
 from ..core.record import Box, box, peek_data, poke_data
-from ..core.refcount import REFS_STATE_ARRAY, getrefcount
 from ..core.slot_hooks import retain
 from ..core.state import current_tape
 from ..core.tape import next_slot
@@ -22,6 +21,7 @@ from ..modes import enable_grad
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
+from ..refcount import REFS_STATE_ARRAY, getrefcount
 from ..tensor.graph import RemovableHandle
 from ..tensor.memory import restart
 from . import lower, nans, pending, verify

@@ -17,7 +17,6 @@ from .. import dtypes
 from ..core import alias, inplace, record
 from ..core.entry import is_output, is_released, source_slot, stub
 from ..core.record import Box
-from ..core.refcount import REFS_ORPHAN_TAPE, REFS_RESULT, counts, getrefcount
 from ..core.reverse import reach
 from ..core.state import ANOMALY, current_tape, is_recording
 from ..core.tape import next_slot
@@ -27,6 +26,7 @@ from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
 from ..programs.tracing import abort_trace
+from ..refcount import REFS_ORPHAN_TAPE, REFS_RESULT, WHY_NOT, counts, getrefcount
 from ..tensor import printing
 from ..tensor.graph import RemovableHandle
 from . import nans
@@ -215,6 +215,8 @@ class TracedCall:
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
+        if WHY_NOT:
+            raise Unusable(f"whether a result is stored elsewhere is not known: {WHY_NOT}")
         if self.trace.unfit is not None:
             raise Unusable(self.trace.unfit)
         if self.running.problem is not None:

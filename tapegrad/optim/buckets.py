@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import alias
 from ..core.record import wrap
-from ..core.refcount import counts
+from ..refcount import WHY_NOT, counts
 from ..tensor.access import raw
 
 SMALL = 1 << 15  # largest parameter, in elements, that gains from a bucket
@@ -129,9 +129,9 @@ class Plan:
         self.single: list[Any] = []
         self.buckets: list[Bucket] = []
         found: dict[Any, list[Member]] = {}
-        twice = len(set(self.ready)) < len(self.ready)
+        alone = WHY_NOT or len(set(self.ready)) < len(self.ready)
         for p, state in members:
-            key = None if twice or has_level(p._g) else key_of(p, state, scalars)
+            key = None if alone or has_level(p._g) else key_of(p, state, scalars)
             if key is None:
                 self.single.append(p)
             else:

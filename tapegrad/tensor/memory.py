@@ -10,13 +10,13 @@ from ..core.alias import FEW, Alias, Hist, alias_of, detached, has_level, sync, 
 from ..core.inplace import lead_through
 from ..core.protocols import levels
 from ..core.record import box, known, running_trace
-from ..core.refcount import REFS_LAST_ALIAS, getrefcount
 from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..functions.inplace import count_write, overlaps
 from ..functions.shared_views import layers, of_block
 from ..kernels.numpy import over_memory
 from ..levels.level import look_at
+from ..refcount import REFS_LAST_ALIAS, getrefcount
 
 
 def version(t: Any) -> int:
