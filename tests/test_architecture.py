@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 
 import tapegrad
@@ -403,6 +404,8 @@ def test_slots_are_seen(text, slots, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_stub_is_current(name):
+    if name.startswith("numpy/") and np.lib.NumpyVersion(np.__version__) < "2.2.0":
+        pytest.skip(f"NumPy {np.__version__} has fewer functions than the stub, which is made with a newer one")
     assert (ROOT / name).read_text() == PAGES[name], "run: python -m tapegrad._stubs"
 
 

@@ -24,7 +24,7 @@ def wrap_namespace(old, new):
     for name, value in old.items():
         if name.startswith("__"):
             continue
-        if value in (_np.int8, _np.int16, _np.int32, _np.int64):
+        if isinstance(value, _builtins.type) and value in (_np.int8, _np.int16, _np.int32, _np.int64):
             new[name] = _integer(value)
         elif isinstance(value, _builtins.type | float | int | None):
             new[name] = value
