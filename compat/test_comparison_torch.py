@@ -1,0 +1,20 @@
+"""The other libraries' side of docs/comparison.md: a program that no longer prints what the page shows fails."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
+from comparison import QUESTIONS, agrees, run
+
+OTHERS = [(name, library) for name, programs in QUESTIONS.items() for library in programs if library != "tapegrad"]
+os.environ["DEV"] = "PYTHON"  # tinygrad's device that needs no compiler; read when it is imported
+
+
+@pytest.mark.parametrize(("question", "library"), OTHERS, ids=lambda text: text)
+def test_prints_what_the_page_shows(question, library):
+    pytest.importorskip(library)
+    code, expected = QUESTIONS[question][library]
+    assert agrees(run(code), expected)
