@@ -21,6 +21,10 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+def test_readme_is_short():
+    assert len(PAGES[0].read_text().splitlines()) <= 120
+
+
 def test_every_page_is_found_from_the_index():
     assert INDEX.resolve() in targets(PAGES[0])
     assert {page.resolve() for page in PAGES[1:]} - {INDEX.resolve(), *targets(INDEX)} == set()
