@@ -25,6 +25,11 @@ def test_readme_is_short():
     assert len(PAGES[0].read_text().splitlines()) <= 120
 
 
+def test_the_front_pages_begin_alike():
+    readme, index = ([p for p in page.read_text().split("\n\n") if p[0] not in "#!"] for page in (PAGES[0], INDEX))
+    assert readme[0] == index[0]
+
+
 def test_every_page_is_found_from_the_index():
     assert INDEX.resolve() in targets(PAGES[0])
     assert {page.resolve() for page in PAGES[1:]} - {INDEX.resolve(), *targets(INDEX)} == set()
