@@ -6,11 +6,13 @@ import pathlib
 import random
 import re
 import sys
+import types
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 import tapegrad as tg
+from tapegrad.tensor import tape_text
 from tapegrad.viz import layout, report
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -414,6 +416,44 @@ def test_memory_counts_the_whole_array_that_a_view_keeps(empty_tape):
     y = (x * 2.0)[:3].exp()
     z = y * tg.zeros(1000)[:3]
     assert tg.viz.memory().nbytes == 12 + 4000 and z is not None
+
+
+def test_memory_points_at_the_line_whose_results_a_list_keeps(empty_tape):
+    w = tg.ones(100, 50, requires_grad=True)
+    losses, total = [], 0.0
+    for _ in range(5):
+        h = (tg.ones(10, 100) @ w).tanh()
+        loss = (h * h).sum()
+        losses.append(loss)
+        total = total + loss.exp()
+    del h, loss
+    held = tg.viz.memory()
+    ends = {row.operations: (row.tensors, row.kept) for row in held.rows if row.tensors}
+    assert ends == {("exp", "add"): (1, held.nbytes)}  # the losses hang on the newest total alone
+    del total
+    held = tg.viz.memory()
+    ends = {row.operations: (row.tensors, row.kept) for row in held.rows if row.tensors}
+    assert ends == {("mul", "sum"): (5, held.nbytes)} and held.nbytes == 5 * (4000 + 2000 + 2000)
+    assert [line.split()[6:8] for line in str(held).splitlines()[3:] if " sum " in line] == [["5", "39.1"]]
+    losses = [loss.item() for loss in losses]
+    assert tg.viz.memory().rows == [] and losses
+
+
+def test_an_output_of_an_operation_of_several_keeps_what_it_was_computed_from(empty_tape):
+    top, _ = tg.ones(100, requires_grad=True).exp().max(0)
+    held = tg.viz.memory()
+    assert [(row.operations, row.tensors, row.kept) for row in held.rows] == [(("exp", "max_dim"), 1, held.nbytes)]
+    assert held.nbytes >= 400 and top is not None
+
+
+def test_lines_of_cells_have_the_cells_numbers(monkeypatch):
+    ipython, cell = types.ModuleType("IPython"), "/tmp/ipykernel_1/2.py"
+    compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[7]") if name == cell else None)
+    ipython.get_ipython = lambda: types.SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    assert [tape_text.where((file, 3)) for file in (cell, "a/b.py")] == ["In[7]:3", "b.py:3"]
+    ipython.get_ipython = lambda: None  # imported, and no notebook
+    assert tape_text.where((cell, 3)) == "2.py:3"
 
 
 def test_memory_is_sorted_by_bytes(empty_tape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
@@ -66,9 +67,16 @@ def type_text(shape: tuple[int, ...], dtype: Any) -> str:
 
 
 def where(place: tuple[str, int]) -> str:
-    """File, without its folder, and line."""
+    """File, without its folder, and line; of a notebook's cell its number."""
     file, line = place
-    return f"{file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
+    return f"{cell_of(file) or file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
+
+
+def cell_of(file: str) -> str | None:
+    """The name of the cell, such as In[3], that IPython compiled under the name of a file."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    name = shell and shell.compile.format_code_name(file)  # ("Cell", "In[3]"); None for files
+    return name[1] if name else None
 
 
 def steps(tape: Tape) -> Iterator[Step]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..core.entry import is_operation, op_of, saved_arrays
+from ..core.entry import Entry, inputs_of, is_operation, is_output, op_of, saved_arrays, source_slot
 from ..core.leaves import LEAVES
 from ..core.source import line_of
 from ..core.sweep import snapshot
-from ..core.tape import Tape
 from ..modes import tape as present_tape
 from ..tensor.tape_text import Step, size_text, steps, where
 from .report import Report, Table, clipped
 
 WIDEST = 60  # characters of a cell
+Place = tuple[str, int]
 
 
 def code_at(file: str, line: int) -> str:
@@ -83,7 +83,9 @@ class HeldLine(NamedTuple):
         nbytes: bytes of arrays that the tape keeps and no earlier line's operations do.
         leaves: bytes of arrays that are a leaf's own, such as a parameter's; they would exist without the tape.
         entries: how many operations.
-        operations: their names, each once.
+        tensors: how many results of the line the program holds that no later operation reads: what a list collects.
+        kept: bytes that these tensors keep on the tape, through all that they were computed from.
+        operations: names of the operations, each once.
     """
 
     file: str
@@ -91,6 +93,8 @@ class HeldLine(NamedTuple):
     nbytes: int
     leaves: int
     entries: int
+    tensors: int
+    kept: int
     operations: tuple[str, ...]
 
     @property
@@ -117,19 +121,24 @@ class Memory(Report):
         cells = [
             [
                 size_text(row.nbytes), size_text(row.leaves), f"{row.entries:,}", row.where,
+                *([f"{row.tensors:,}", size_text(row.kept)] if row.tensors else ["", ""]),
                 clipped(" ".join(row.operations), WIDEST), clipped(code_at(row.file, row.line), WIDEST),
             ]
             for row in self.rows
         ]  # fmt: skip
         title = f"the tape holds {size_text(self.nbytes)}, and {size_text(self.leaves)} that are leaves' own"
-        return Table(title, [">held", ">of leaves", ">entries", "line", "operations", "code"], cells)
+        columns = [">held", ">of leaves", ">entries", "line", ">tensors", ">keep", "operations", "code"]
+        return Table(title, columns, cells)
 
 
 def memory() -> Memory:
     """What the present tape holds in memory for backward passes, and which lines of code recorded it.
 
     Arrays count once, with the oldest operation that keeps them; a view counts as the whole array that it keeps alive.
-    Entries that nothing can reach any more are dropped first.
+    Entries that nothing can reach any more are dropped first: what is left is there because the program holds tensors. A
+    line's "tensors" are those of them that no later operation reads, and "keep" what they hold, also of other lines. A list
+    that collects losses is so many tensors of the line that computes the loss; `loss.item()` or `loss.detach()` collects
+    the numbers alone.
 
     Returns:
         A Memory, which prints as a table sorted by bytes.
@@ -143,35 +152,73 @@ def memory() -> Memory:
     """
     now = present_tape()
     now.sweep()
-    roots = {id(root_of(t._d)) for ref in list(LEAVES.values()) if (t := ref()) is not None}
-    found: dict[tuple[str, int], list[Any]] = {}
-    for place, name, held, of_leaves in holdings(now, roots):
-        row = found.setdefault(place, [0, 0, 0, {}])
-        row[0] += held
-        row[1] += of_leaves
-        row[2] += 1
-        row[3][name] = None
-    rows = [HeldLine(*place, held, own, count, tuple(names)) for place, (held, own, count, names) in found.items()]
-    return Memory(sorted(rows, key=lambda row: (-row.nbytes, -row.leaves, row.file, row.line)))
-
-
-def holdings(tape: Tape, leaves: set[int]) -> Iterator[tuple[tuple[str, int], str, int, int]]:
-    """Of each operation on a tape: its line, its name, and the bytes that it is the first to keep, own and of leaves."""
+    entries = {s: entry for s in sorted(snapshot(now)) if (entry := now.get(s)) is not None}
+    leaves = {id(root_of(t._d)) for ref in list(LEAVES.values()) if (t := ref()) is not None}
+    found: dict[Place, Line] = {}
     seen: set[int] = set()
-    for s in sorted(snapshot(tape)):
-        entry = tape.get(s)
-        if entry is None or not is_operation(entry):
-            continue
-        held = of_leaves = 0
-        for a in saved_arrays(entry):
-            root = root_of(a)
-            if id(root) not in seen:
-                seen.add(id(root))
-                if id(root) in leaves:
-                    of_leaves += root.nbytes
-                else:
-                    held += root.nbytes
-        yield line_of(entry), op_of(entry).name, held, of_leaves
+    for entry in entries.values():
+        if is_operation(entry):
+            line = found.setdefault(line_of(entry), Line())
+            held, of_leaves = sizes(entry, seen, leaves)
+            line.nbytes, line.leaves, line.entries = line.nbytes + held, line.leaves + of_leaves, line.entries + 1
+            line.operations[op_of(entry).name] = None
+    for place, ends in unread(entries).items():
+        if place in found:
+            found[place].tensors, found[place].kept = len(ends), kept_by(ends, entries, leaves)
+    rows = [
+        HeldLine(*place, line.nbytes, line.leaves, line.entries, line.tensors, line.kept, tuple(line.operations))
+        for place, line in found.items()
+    ]
+    return Memory(sorted(rows, key=lambda row: (-row.nbytes, -row.leaves, -row.kept, row.file, row.line)))
+
+
+class Line:
+    """The sums of a HeldLine."""
+
+    def __init__(self) -> None:
+        self.nbytes = self.leaves = self.entries = self.tensors = self.kept = 0
+        self.operations: dict[str, None] = {}
+
+
+def sources(entry: Entry) -> tuple[int, ...]:
+    """The slots that an entry leads to."""
+    return (source_slot(entry),) if is_output(entry) else inputs_of(entry)
+
+
+def unread(entries: Mapping[int, Entry]) -> dict[Place, list[int]]:
+    """By line, the slots that no entry reads; after a sweep tensors hold them."""
+    read = {s for entry in entries.values() for s in sources(entry)}
+    found: dict[Place, list[int]] = {}
+    for s, entry in entries.items():
+        if s not in read:
+            found.setdefault(line_of(entry), []).append(s)
+    return found
+
+
+def kept_by(ends: list[int], entries: Mapping[int, Entry], leaves: set[int]) -> int:
+    """Bytes of arrays that entries keep which these slots lead to, without those of leaves."""
+    work, reached, seen, total = list(ends), set(ends), set(), 0
+    while work:
+        entry = entries[work.pop()]
+        total += sizes(entry, seen, leaves)[0]
+        further = {s for s in sources(entry) if s in entries} - reached
+        reached |= further
+        work += further
+    return total
+
+
+def sizes(entry: Entry, seen: set[int], leaves: set[int]) -> tuple[int, int]:
+    """Bytes of the arrays that an entry keeps and that are not in `seen`, own and of leaves; they are added to it."""
+    held = of_leaves = 0
+    for a in saved_arrays(entry):
+        root = root_of(a)
+        if id(root) not in seen:
+            seen.add(id(root))
+            if id(root) in leaves:
+                of_leaves += root.nbytes
+            else:
+                held += root.nbytes
+    return held, of_leaves
 
 
 def root_of(array: Any) -> Any:
