@@ -17,7 +17,15 @@ def gradient_graph() -> str:
     return tg.viz.graph([total, gradient], params={"x": x, "total": total, "gradient": gradient}).svg(graphviz=False)
 
 
-FIGURES = {"gradient_graph.svg": gradient_graph}
+def module_graph() -> str:
+    """A network and its layers, for seeing.md."""
+    tg.manual_seed(0)
+    net = tg.nn.Sequential(tg.nn.Linear(3, 8), tg.nn.Tanh(), tg.nn.Linear(8, 1))
+    x = tg.randn(4, 3)
+    return tg.viz.graph(lambda: {"loss": net(x).square().mean()}, params=net).svg(graphviz=False)
+
+
+FIGURES = {"gradient_graph.svg": gradient_graph, "module_graph.svg": module_graph}
 
 
 if __name__ == "__main__":

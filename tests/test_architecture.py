@@ -212,6 +212,7 @@ BY_NAME = {
         "sys.modules['tapegrad']": "einops asks for the package, when it is used",
         "sys.modules[BACKENDS]": "a module of einops",
     },
+    "tensor/tape_text.py": {"sys.modules['IPython']": "names of cells, where a notebook runs"},
     "tensor/connection.py": {"load('tensor.tape_text')": "within tensor, when a tape is printed"},
     "utils/__init__.py": {"importlib.import_module('.data', __name__)": "within utils"},
     "viz/report.py": {"importlib.import_module(f'rich.{name}')": "another package, where it is installed"},

@@ -1,11 +1,14 @@
 """Drawings and tables of what is recorded: `tg.viz`, and what notebooks show."""
 
+import contextlib
 import importlib.util
 import io
+import itertools
 import pathlib
 import random
 import re
 import sys
+import threading
 import types
 import xml.etree.ElementTree as ElementTree
 
@@ -102,6 +105,82 @@ def test_packed_arrays_stay_packed():
         y = x.exp()
     lines = [line for node in tg.viz.graph(y, show_saved=True).nodes for line in node.lines]
     assert "saves output float32[3] packed by hooks" in lines
+
+
+class Block(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = tg.nn.Linear(3, 3)
+        self.scale = tg.nn.Parameter(tg.ones(3))
+
+    def forward(self, x):
+        return x + self.inner(x).tanh() * self.scale
+
+
+def within(graph):
+    """Titles of the nodes directly in each group, by the titles of the groups from the outermost in."""
+    found = {}
+    for group in graph.groups:
+        path, parent = [group.title], group.parent
+        while parent is not None:
+            path.insert(0, graph.groups[parent].title)
+            parent = graph.groups[parent].parent
+        found["/".join(path)] = sorted([graph.nodes[k].title for k in group.members])
+    return found
+
+
+def test_what_modules_record_is_framed_when_the_graph_is_given_as_a_function():
+    net, x = tg.nn.Sequential(Block(), tg.nn.Tanh()), tg.randn(4, 3, requires_grad=True)
+    graph = tg.viz.graph(lambda: {"loss": net(x).square().mean()}, params={"x": x, **dict(net.named_parameters())})
+    assert within(graph) == {
+        "Sequential": [],
+        "Sequential/0: Block": ["0.scale", "AddBackward0", "MulBackward0", "TanhBackward0"],
+        "Sequential/0: Block/inner: Linear": ["0.inner.bias", "0.inner.weight", "AddmmBackward0"],
+        "Sequential/1: Tanh": ["TanhBackward0"],
+    }
+    framed = {k for group in graph.groups for k in group.members}
+    outside = [node.title for k, node in enumerate(graph.nodes) if k not in framed]
+    assert sorted(outside) == ["MeanBackward0", "PowBackward0", "loss", "x"]
+    assert graph.svg(graphviz=False).count("tgv-group") == 4 + 2 and "inner: Linear" in texts(graph.svg(graphviz=False))
+    assert tg.viz.graph(net(x)).groups == [] and not tg.nn.hooks.are_left(tg.nn.hooks.EVERYWHERE)
+
+
+def test_a_module_that_is_called_twice_is_framed_twice_and_its_parameters_stand_outside():
+    layer, x = tg.nn.Linear(3, 3), tg.randn(4, 3)
+    graph = tg.viz.graph(lambda: layer(layer(x)).sum(), params=layer)
+    assert [(g.title, len(g.members)) for g in graph.groups] == [("Linear", 1), ("Linear", 1)]
+    twice = tg.nn.Sequential(layer, layer)
+    assert "bias = 1.bias" in str(within(tg.viz.graph(lambda: twice(x).sum(), params=twice))["Sequential"])
+
+
+def test_operations_of_a_gradient_stand_outside_the_frames_of_what_they_differentiate():
+    net, x = tg.nn.Sequential(tg.nn.Linear(3, 1), tg.nn.Tanh()), tg.randn(4, 3, requires_grad=True)
+    graph = tg.viz.graph(lambda: tg.autograd.grad(net(x).sum(), x, create_graph=True)[0], params=net)
+    assert "TanhSlopeBackward0" in titles(graph)
+    assert within(graph) == {"Sequential": [], "Sequential/0: Linear": ["0.bias", "AddmmBackward0"]}
+
+
+def test_calls_that_fail_or_run_in_other_threads_frame_nothing_else():
+    class Failing(tg.nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    net, x = tg.nn.Sequential(tg.nn.Tanh(), Failing()), tg.ones(3, requires_grad=True)
+
+    def loss():
+        with contextlib.suppress(ValueError):
+            net(x)
+        thread = threading.Thread(target=net[0], args=(x,))
+        thread.start()
+        thread.join()
+        return net[0](x).sum()
+
+    assert within(tg.viz.graph(loss)) == {"Tanh": ["TanhBackward0"]}
+    with pytest.raises(ValueError, match="no"):
+        tg.viz.graph(lambda: net(x))
+    assert not tg.nn.hooks.are_left(tg.nn.hooks.EVERYWHERE)
+    with pytest.raises(TypeError, match=r"no graph before it is called: tg.viz.graph\(lambda: net\(x\), params=net\)"):
+        tg.viz.graph(net)
 
 
 def test_several_outputs_and_grad_fns_are_drawn_together():
@@ -201,6 +280,9 @@ def test_dot_is_graphviz_language():
     pydot = pytest.importorskip("pydot")
     graph = tg.viz.graph(network()(tg.ones(2, 3)), show_saved=True)
     (parsed,) = pydot.graph_from_dot_data(graph.dot)
+    (framed,) = pydot.graph_from_dot_data(tg.viz.graph(lambda: network()(tg.ones(2, 3))).dot)
+    (whole,) = framed.get_subgraphs()
+    assert [sub.get_label() for sub in whole.get_subgraphs()] == ['"0: Linear"', '"1: Tanh"', '"2: Linear"']
     drawn = [node for node in parsed.get_nodes() if node.get_name().startswith("n") and node.get_name() != "node"]
     assert (len(drawn), len(parsed.get_edges())) == (len(graph.nodes), len(graph.edges))
 
@@ -304,6 +386,47 @@ def test_boxes_do_not_overlap_and_arrows_point_down(seed):
         assert ys == sorted(ys) and ys[0] < ys[-1]
         assert path[0][1] == pytest.approx(boxes[a][3]) and boxes[a][0] < path[0][0] < boxes[a][2]
         assert path[-1][1] == pytest.approx(boxes[b][1]) and boxes[b][0] < path[-1][0] < boxes[b][2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_frames_hold_their_boxes_and_nothing_else(seed):
+    """Groups are intervals of a topological order, as the calls of modules are."""
+    sizes, edges = random_graph(seed)
+    rng, order = random.Random(seed), {}
+    for v in sorted(range(len(sizes)), key=layout.layers_of(len(sizes), edges).__getitem__):
+        order[v] = len(order)
+    groups, work = [], [(None, 0, len(sizes))]
+    while work:
+        parent, first, last = work.pop()
+        cuts = sorted(rng.sample(range(first, last + 1), min(4, last - first + 1)))
+        for a, b in list(itertools.pairwise(cuts))[::2] if len(groups) < 6 else []:
+            if b - a < last - first:
+                work.append((len(groups), a, b))
+                groups.append((parent, a, b))
+    ranges = [(a, b) for _, a, b in groups]
+    homes = {v: max([g for g, (a, b) in enumerate(ranges) if a <= at < b], default=None) for v, at in order.items()}
+    members = [[v for v in homes if homes[v] == g] for g in range(len(groups))]
+    made = layout.Nested(sizes, edges, [(groups[g][0], members[g], 30.0) for g in range(len(groups))])
+    boxes = [layout.Frame(x - w / 2, y - h / 2, w, h) for (x, y), (w, h) in zip(made.centres, sizes, strict=True)]
+
+    def apart(a, b):
+        return a.x + a.width < b.x or b.x + b.width < a.x or a.y + a.height < b.y or b.y + b.height < a.y
+
+    def inside(a, b):
+        return b.x < a.x and b.y < a.y and a.x + a.width < b.x + b.width and a.y + a.height < b.y + b.height
+
+    for g, (a, b) in enumerate(ranges):
+        for v, box in enumerate(boxes):
+            assert inside(box, made.frames[g]) if a <= order[v] < b else apart(box, made.frames[g])
+        for h, (c, d) in enumerate(ranges[:g]):
+            assert inside(made.frames[g], made.frames[h]) if c <= a and b <= d else apart(made.frames[g], made.frames[h])
+    for i, box in enumerate(boxes):
+        assert all(apart(box, other) for other in boxes[:i])
+        assert inside(box, layout.Frame(0.0, 0.0, made.width, made.height))
+    for (a, b), path in zip(edges, made.paths, strict=True):
+        ys = [y for _, y in path]
+        assert ys == sorted(ys) and ys[0] == pytest.approx(boxes[a].y + boxes[a].height)
+        assert ys[-1] == pytest.approx(boxes[b].y) and boxes[b].x < path[-1][0] < boxes[b].x + boxes[b].width
 
 
 @pytest.mark.parametrize("seed", range(10))

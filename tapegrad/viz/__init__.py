@@ -11,7 +11,7 @@ HOMES = {
     "drawing": "Graph graph",
     "holdings": "HeldLine Memory TapeTable memory tape",
     "layers": "Layer Summary",
-    "nodes": "Vertex",
+    "nodes": "Group Vertex",
     "profiling": "ProfileRow",
 }
 __all__ = names_of(HOMES)

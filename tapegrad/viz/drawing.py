@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..core.record import Box
 from ..nn.module import Module
+from ..tensor.graph import Node
 from ..tensor.tape_text import where
+from .calls import with_calls
 from .holdings import code_at
-from .layout import Point, arrange, layers_of
-from .nodes import Collected, Vertex, collect
+from .layout import Frame, Nested, Point, layers_of
+from .nodes import Collected, Group, Vertex, collect
 
 FILLS = {"operation": "#eef2f7", "released": "#f6f6f6", "leaf": "#dbe9fb", "output": "#dff1e1"}
 LINES = {"operation": "#7b8794", "released": "#b4b4b4", "leaf": "#3b76c4", "output": "#3c8a48"}
@@ -23,6 +26,7 @@ DARK_LINES = {"operation": "#8b98a8", "released": "#666c75", "leaf": "#6fa8ef", 
 TITLE, TEXT = 13, 11  # sizes of the letters
 FAR = 8  # layers that an arrow of a leaf goes through at most
 BOLD, ADVANCE = 0.68, 0.61  # widths of letters of size 1, also where another font stands in for the monospaced one
+CLUSTER = 'labeljust=l; fontname="monospace"; fontsize=11; style="rounded,filled"; fillcolor="#00000008"; color="#a8b0ba";'
 NO_DOT = (
     "{} needs graphviz's program `dot`, which is not on the PATH (apt install graphviz, brew install graphviz, "
     "conda install graphviz). Without it a graph can be saved as .svg and .dot."
@@ -35,10 +39,11 @@ class Graph:
     Attributes:
         nodes: the boxes: each with `kind`, `title`, `lines` and `place`.
         edges: pairs of numbers of nodes: the first is read by the second.
+        groups: calls of modules: each with `title`, `parent` (number of the group that it is in) and `members` (of nodes).
     """
 
     def __init__(self, collected: Collected) -> None:
-        self.nodes, self.edges = collected
+        self.nodes, self.edges, self.groups = collected
 
     @property
     def dot(self) -> str:
@@ -49,6 +54,7 @@ class Graph:
             f'  node [shape=box, style="rounded,filled", fontname="monospace", fontsize={TEXT}, margin="0.12,0.06"];',
             '  edge [color="#4a5666", arrowsize=0.7];',
         ]
+        lines += clusters(self.groups)
         for i, node in enumerate(self.nodes):
             style = ', style="rounded,filled,dashed"' if node.kind == "released" else ""
             label = "\\n".join(map(quoted, [node.title, *node.lines]))
@@ -72,7 +78,7 @@ class Graph:
         """
         if graphviz or (graphviz is None and shutil.which("dot")):
             return by_graphviz(self.dot, "svg").decode()
-        return own_svg(self.nodes, self.edges)
+        return own_svg(self.nodes, self.edges, self.groups)
 
     def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Write the drawing to a file and return its path.
@@ -120,9 +126,11 @@ def graph(
 
         tg.viz.graph(loss, params=net).save("loss.svg")
         tg.viz.graph(y, params=dict(net.named_parameters()))  # as torchviz's make_dot; a notebook shows it
+        tg.viz.graph(lambda: net(x).mean(), params=net)  # with a frame around each layer
 
     Args:
-        y: a tensor, a `grad_fn` or gradient edge, or a list, tuple or dict of them.
+        y: a tensor, a `grad_fn` or gradient edge, or a list, tuple or dict of them. Or a function without arguments, which
+            is called and computes these: what modules record in their calls is then framed, with the module's name.
         params: names: a module, or a dict of tensors by name, which may be leaves, outputs or tensors between them. The keys
             of a dict `y` are names, too.
         show_attrs: list parameters of operations, such as dim, and operands that are numbers.
@@ -142,13 +150,28 @@ def graph(
         >>> picture.dot.splitlines()[0]
         'digraph tape {'
     """
+    if isinstance(y, Module):
+        raise TypeError("graph: a module has no graph before it is called: tg.viz.graph(lambda: net(x), params=net)")
+    y, calls = with_calls(y) if callable(y) and not isinstance(y, Box | Node) else (y, [])
     outputs = list(y.values()) if isinstance(y, Mapping) else list(y) if isinstance(y, list | tuple) else [y]
     if isinstance(y, tuple) and hasattr(y, "ownership_token"):  # a gradient edge, which is a tuple, too
         outputs = [y]
     if isinstance(y, Mapping):
         named = dict(params.named_parameters(remove_duplicate=False)) if isinstance(params, Module) else params
         params = {**(named or {}), **y}
-    return Graph(collect(outputs, params, show_saved, show_attrs, limit))
+    return Graph(collect(outputs, params, show_saved, show_attrs, limit, calls))
+
+
+def clusters(groups: Sequence[Group], parent: int | None = None) -> list[str]:
+    """The groups in a group, in DOT."""
+    lines = []
+    for i, group in enumerate(groups):
+        if group.parent == parent:
+            lines += [
+                f'  subgraph cluster_{i} {{ label="{quoted(group.title)}"; {CLUSTER}', *clusters(groups, i),
+                *[f"  n{k};" for k in group.members], "  }",
+            ]  # fmt: skip
+    return lines
 
 
 def quoted(text: str) -> str:
@@ -187,6 +210,8 @@ def styles() -> str:
         boxes = [f".tgv-{kind} {{ fill: {fills[kind]}; stroke: {lines[kind]} }}" for kind in fills]
         return " ".join([
             f".tgv-page {{ fill: {page} }}", *boxes, f".tgv-title {{ fill: {ink} }}", f".tgv-text {{ fill: {faint} }}",
+            f".tgv-name {{ fill: {faint}; stroke: {page}; stroke-width: 4; paint-order: stroke }}",
+            f".tgv-group {{ fill: {arrow}; fill-opacity: .07; stroke: {arrow}; stroke-opacity: .5 }}",
             f".tgv-edge {{ fill: none; stroke: {arrow} }}", f".tgv-head {{ fill: {arrow} }}",
         ])  # fmt: skip
 
@@ -201,11 +226,13 @@ def size_of(node: Vertex) -> Point:
     return widest + 20, 24.0 + 15 * len(node.lines)
 
 
-def own_svg(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> str:
+def own_svg(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]], groups: Sequence[Group]) -> str:
     """The drawing, arranged here."""
-    nodes, edges = with_copies(nodes, edges)
+    nodes, edges, copied = with_copies(nodes, edges)
     sizes = [size_of(node) for node in nodes]
-    layout = arrange(sizes, edges)
+    members = [[k for m in group.members for k in (m, *copied.get(m, ()))] for group in groups]
+    widths = [len(group.title) * TEXT * BOLD + 20 for group in groups]
+    layout = Nested(sizes, edges, list(zip([group.parent for group in groups], members, widths, strict=True)))
     width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -213,17 +240,25 @@ def own_svg(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> str:
         f"<title>Graph of {len(nodes)} recorded nodes</title>",
         styles(),
         f'<rect class="tgv-page" width="{width}" height="{height}"/>',
+        *map(frame, layout.frames),
         *map(arrow, layout.paths),
+        *map(name_of, groups, layout.frames),
     ]
     for node, centre, size in zip(nodes, layout.centres, sizes, strict=True):
         parts.append(box(node, centre, size))
     return "\n".join([*parts, "</svg>\n"])
 
 
-def with_copies(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> tuple[list[Vertex], list[tuple[int, int]]]:
-    """The graph with a leaf drawn again where it is read far below: a recurrent weight by each group of steps."""
+def with_copies(
+    nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]
+) -> tuple[list[Vertex], list[tuple[int, int]], dict[int, list[int]]]:
+    """The graph with a leaf drawn again where it is read far below: a recurrent weight by each group of steps.
+
+    Third are the numbers of the copies of each leaf that has some.
+    """
     layer, made = layers_of(len(nodes), edges), list(nodes)
     copy: dict[int, tuple[int, int]] = {}  # of a leaf: the number of its newest copy, and the layer of the first reader
+    copied: dict[int, list[int]] = {}
     arrows = list(edges)
     for k in sorted(range(len(edges)), key=lambda k: layer[edges[k][1]]):
         a, b = edges[k]
@@ -231,9 +266,21 @@ def with_copies(nodes: Sequence[Vertex], edges: Sequence[tuple[int, int]]) -> tu
             number, first = copy.setdefault(a, (a, layer[b]))
             if layer[b] > first + FAR:
                 number, _ = copy[a] = len(made), layer[b]
+                copied.setdefault(a, []).append(number)
                 made.append(nodes[a])
             arrows[k] = number, b
-    return made, arrows
+    return made, arrows, copied
+
+
+def frame(at: Frame) -> str:
+    x, y, width, height = [f"{v:.1f}" for v in at]
+    return f'<rect class="tgv-group" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
+
+
+def name_of(group: Group, at: Frame) -> str:
+    """The title of a group in its left upper corner, legible above arrows."""
+    x, y = f"{at.x + 8:.1f}", f"{at.y + 14:.1f}"
+    return f'<text class="tgv-name" x="{x}" y="{y}" font-size="{TEXT}">{escape(group.title)}</text>'
 
 
 def arrow(path: Sequence[Point]) -> str:

@@ -158,10 +158,7 @@ def memory() -> Memory:
     seen: set[int] = set()
     for entry in entries.values():
         if is_operation(entry):
-            line = found.setdefault(line_of(entry), Line())
-            held, of_leaves = sizes(entry, seen, leaves)
-            line.nbytes, line.leaves, line.entries = line.nbytes + held, line.leaves + of_leaves, line.entries + 1
-            line.operations[op_of(entry).name] = None
+            found.setdefault(line_of(entry), Line()).add(op_of(entry).name, *sizes(entry, seen, leaves))
     for place, ends in unread(entries).items():
         if place in found:
             found[place].tensors, found[place].kept = len(ends), kept_by(ends, entries, leaves)
@@ -178,6 +175,12 @@ class Line:
     def __init__(self) -> None:
         self.nbytes = self.leaves = self.entries = self.tensors = self.kept = 0
         self.operations: dict[str, None] = {}
+
+    def add(self, operation: str, held: int, of_leaves: int) -> None:
+        self.nbytes += held
+        self.leaves += of_leaves
+        self.entries += 1
+        self.operations[operation] = None
 
 
 def sources(entry: Entry) -> tuple[int, ...]:
@@ -197,7 +200,8 @@ def unread(entries: Mapping[int, Entry]) -> dict[Place, list[int]]:
 
 def kept_by(ends: list[int], entries: Mapping[int, Entry], leaves: set[int]) -> int:
     """Bytes of arrays that entries keep which these slots lead to, without those of leaves."""
-    work, reached, seen, total = list(ends), set(ends), set(), 0
+    work, reached, total = list(ends), set(ends), 0
+    seen: set[int] = set()
     while work:
         entry = entries[work.pop()]
         total += sizes(entry, seen, leaves)[0]

@@ -6,13 +6,15 @@ of neighbours, which leaves few crossings, and places that are nearest to the ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 GAP_X, GAP_Y, MARGIN = 22.0, 34.0, 16.0
+HEAD = 10.0  # of a frame, above what is in it
 ROUNDS = 8  # passes down and up
 Point = tuple[float, float]
+NO_PORTS: Mapping[tuple[int, int], float] = {}
 
 
 class Layout(NamedTuple):
@@ -24,8 +26,11 @@ class Layout(NamedTuple):
     height: float
 
 
-def layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each box: below all that it reads, as far down as its arrows get shorter by it."""
+def layers_of(count: int, edges: Sequence[tuple[int, int]], ends: tuple[set[int], set[int]] = (set(), set())) -> list[int]:
+    """The layer of each box: below all that it reads, as far down as its arrows get shorter by it.
+
+    `ends` are boxes that have to be in the first and in the last layer.
+    """
     readers: list[list[int]] = [[] for _ in range(count)]
     inputs: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
@@ -42,9 +47,10 @@ def layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
                 order.append(w)
     for v in reversed(order):
         staying = [a for a in inputs[v] if inputs[a] or set(readers[a]) != {v}]  # the others come along
-        if readers[v] and len(staying) < len(readers[v]):
+        if readers[v] and len(staying) < len(readers[v]) and v not in ends[0]:
             layer[v] = min([layer[w] for w in readers[v]]) - 1
-    return layer
+    last = max(layer, default=0)
+    return [last if v in ends[1] else at for v, at in enumerate(layer)]
 
 
 def nearest(wanted: Sequence[float], widths: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -86,10 +92,18 @@ def crossings(upper: Sequence[int], lower: Sequence[int], below: Sequence[Sequen
     return total
 
 
-def arrange(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Places for boxes of given widths and heights."""
+def arrange(
+    sizes: Sequence[Point], edges: Sequence[tuple[int, int]], ends: tuple[set[int], set[int]] = (set(), set()),
+    ports: Mapping[tuple[int, int], float] = NO_PORTS,
+) -> Layout:  # fmt: skip
+    """Places for boxes of given widths and heights.
+
+    Args:
+        ends: see `layers_of`.
+        ports: by number of an edge and 0 for its begin or 1 for its end, how far from the middle of the box it is attached.
+    """
     count = len(sizes)
-    layer = layers_of(count, edges)
+    layer = layers_of(count, edges, ends)
     widths = [w for w, _ in sizes]
     chains: list[list[int]] = []  # of each edge: the bends, and the boxes at its ends
     for a, b in edges:
@@ -118,9 +132,116 @@ def arrange(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Layout:
         y += GAP_Y
     centres = [(xs[v], (tops[layer[v]] + bottoms[layer[v]]) / 2) for v in range(count)]
     paths = [[p for v in chain[1:-1] for p in ((xs[v], tops[layer[v]]), (xs[v], bottoms[layer[v]]))] for chain in chains]
-    attach(paths, edges, centres, sizes)
+    attach(paths, edges, centres, sizes, ports)
     width = max([xs[v] + widths[v] / 2 for v in range(len(widths))], default=0.0) + MARGIN
     return Layout(centres, paths, width, y - GAP_Y + MARGIN)
+
+
+class Frame(NamedTuple):
+    """The rectangle around a group: its left upper corner and its size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Nested:
+    """Boxes in layers, those of a group within a frame, and frames within frames.
+
+    A frame is a box for what is around it. Inside, an arrow that crosses it comes from a point on its upper side, in the
+    first layer, or leads to one on its lower side, in the last.
+
+    Args:
+        groups: of each group its parent or None, the boxes in it, and the least width of its frame.
+    """
+
+    def __init__(
+        self, sizes: Sequence[Point], edges: Sequence[tuple[int, int]],
+        groups: Sequence[tuple[int | None, Sequence[int], float]],
+    ) -> None:  # fmt: skip
+        self.sizes, self.edges, self.groups = sizes, edges, groups
+        home = {v: g for g, (_, members, _) in enumerate(groups) for v in members}
+        self.homes = [self.around(home.get(v)) for v in range(len(sizes))]
+        self.children: dict[int | None, list[int]] = {}
+        for g, (parent, _, _) in enumerate(groups):
+            self.children.setdefault(parent, []).append(g)
+        self.centres: list[Point] = [(0.0, 0.0)] * len(sizes)
+        self.frames = [Frame(0.0, 0.0, 0.0, 0.0)] * len(groups)
+        self.paths: list[list[Point]] = [[] for _ in edges]
+        self.inner: dict[int | None, tuple[list[tuple[str, int]], Layout, list[int]]] = {}
+        for g in [*range(len(groups) - 1, -1, -1), None]:  # inner frames first
+            self.inner[g] = self.arranged(g)
+        self.width, self.height = self.inner[None][1].width, self.inner[None][1].height
+        self.place(None, 0.0, 0.0)
+
+    def around(self, g: int | None) -> list[int | None]:
+        """The groups around a box, the outermost first, before which stands the whole."""
+        found: list[int | None] = []
+        while g is not None:
+            found.insert(0, g)
+            g = self.groups[g][0]
+        return [None, *found]
+
+    def item(self, v: int, g: int | None) -> tuple[str, int] | None:
+        """What stands for a box directly in a group: itself or a group; None if it is outside."""
+        around = self.homes[v]
+        if g not in around:
+            return None
+        at = around.index(g) + 1
+        return ("group", around[at]) if at < len(around) else ("box", v)  # type: ignore[return-value]
+
+    def arranged(self, g: int | None) -> tuple[list[tuple[str, int]], Layout, list[int]]:
+        """What is directly in a group, its layout, and the numbers of the edges that have paths in it."""
+        boxes = [v for v in range(len(self.sizes)) if self.homes[v][-1] == g]
+        items = [*[("box", v) for v in boxes], *[("group", c) for c in self.children.get(g, [])]]
+        number = {item: i for i, item in enumerate(items)}
+        sizes = [self.sizes[i] if kind == "box" else self.frame_size(i) for kind, i in items]
+        ends: tuple[set[int], set[int]] = set(), set()
+        ports: dict[tuple[int, int], float] = {}
+        local: list[tuple[int, int]] = []
+        numbers: list[int] = []
+        for k, edge in enumerate(self.edges):
+            inside = [self.item(v, g) for v in edge]
+            if inside == [None, None] or inside[0] == inside[1]:
+                continue
+            pair = []
+            for end, item in enumerate(inside):
+                if item is None:  # a point on the frame
+                    ends[end].add(len(sizes))
+                    pair.append(len(sizes))
+                    sizes.append((4.0, 0.0))
+                else:
+                    pair.append(number[item])
+                    if item[0] == "group":
+                        ports[len(local), end] = self.port(item[1], k, end)
+            local.append((pair[0], pair[1]))
+            numbers.append(k)
+        return items, arrange(sizes, local, ends, ports), numbers
+
+    def frame_size(self, g: int) -> Point:
+        layout = self.inner[g][1]
+        return max(layout.width, self.groups[g][2]), layout.height + HEAD
+
+    def port(self, g: int, k: int, end: int) -> float:
+        """How far from the middle of a frame an edge crosses it, in the direction to its begin (0) or end (1)."""
+        _, layout, numbers = self.inner[g]
+        return layout.paths[numbers.index(k)][end - 1][0] - layout.width / 2
+
+    def place(self, g: int | None, x: float, y: float) -> None:
+        """Move what is in a group to where its frame is, and join the paths, which cross frames from outside to inside."""
+        items, layout, numbers = self.inner[g]
+        for k, path in zip(numbers, layout.paths, strict=True):
+            moved = [(u + x, v + y) for u, v in path]
+            leaves = self.item(self.edges[k][1], g) is None
+            self.paths[k] = moved + self.paths[k] if leaves else self.paths[k] + moved
+        for (kind, i), (u, v) in zip(items, layout.centres, strict=False):
+            if kind == "box":
+                self.centres[i] = u + x, v + y
+                continue
+            width, height = self.frame_size(i)
+            frame = self.frames[i] = Frame(u + x - width / 2, v + y - height / 2, width, height)
+            self.place(i, frame.x + (width - self.inner[i][1].width) / 2, frame.y + HEAD)
 
 
 def walk_up(count: int, above: Sequence[Sequence[int]], total: int) -> list[int]:
@@ -188,9 +309,10 @@ def placed(
 
 
 def attach(
-    paths: list[list[Point]], edges: Sequence[tuple[int, int]], centres: Sequence[Point], sizes: Sequence[Point]
-) -> None:
-    """Let each path begin at the lower side of a box and end at the upper side of another, side by side."""
+    paths: list[list[Point]], edges: Sequence[tuple[int, int]], centres: Sequence[Point], sizes: Sequence[Point],
+    ports: Mapping[tuple[int, int], float],
+) -> None:  # fmt: skip
+    """Let each path begin at the lower side of a box and end at the upper side of another, side by side or at its port."""
     for end in (0, 1):
         by_box: dict[int, list[int]] = {}
         for k, edge in enumerate(edges):
@@ -205,7 +327,7 @@ def attach(
                 return (path[0 if end == 0 else -1] if len(path) > (end == 1) else other)[0], k
 
             for i, k in enumerate(sorted(ks, key=heading)):
-                port = x + (i - (len(ks) - 1) / 2) * step
+                port = x + ports.get((k, end), (i - (len(ks) - 1) / 2) * step)
                 if end == 0:
                     paths[k].insert(0, (port, y + height / 2))
                 else:

@@ -15,6 +15,7 @@ from ..nn.module import Module
 from ..tensor.access import raw
 from ..tensor.graph import AccumulateGrad, GradientEdge, Node
 from ..tensor.tape_text import size_text, type_text, where
+from .calls import Call, chain, innermost
 from .report import clipped
 
 WIDEST = 44  # characters of a line in a box
@@ -36,11 +37,26 @@ class Vertex(NamedTuple):
     place: tuple[str, int] | None = None
 
 
+class Group(NamedTuple):
+    """A call of a module, drawn around what it recorded.
+
+    Attributes:
+        title: name of the module in the one that called it, and its class.
+        parent: the number of the group that it is in, or None.
+        members: numbers of the nodes in it, without those of groups in it.
+    """
+
+    title: str
+    parent: int | None
+    members: tuple[int, ...]
+
+
 class Collected(NamedTuple):
-    """Boxes, and the arrows between them by their numbers, in the direction of the computation."""
+    """Boxes, the arrows between them by their numbers, in the direction of the computation, and groups of them."""
 
     vertices: list[Vertex]
     edges: list[tuple[int, int]]
+    groups: list[Group]
 
 
 def named_slots(params: Any) -> dict[tuple[int, int], str]:
@@ -72,7 +88,9 @@ def edge_of(t: Any) -> GradientEdge | None:
     return get_gradient_edge(t) if t.requires_grad else None  # type: ignore[attr-defined]
 
 
-def collect(outputs: Sequence[Any], params: Any, show_saved: bool, show_attrs: bool, limit: int | None) -> Collected:
+def collect(
+    outputs: Sequence[Any], params: Any, show_saved: bool, show_attrs: bool, limit: int | None, calls: Sequence[Call]
+) -> Collected:
     """The graph that leads to the outputs; see `drawing.graph` for the arguments."""
     names = named_slots(params)
     ends = [(t, edge) for t in outputs if (edge := edge_of(t)) is not None]
@@ -105,7 +123,31 @@ def collect(outputs: Sequence[Any], params: Any, show_saved: bool, show_attrs: b
         if edge.node._slot > 0:
             edges.append((number[edge.node._slot], len(vertices)))
             vertices.append(output_of(t, edge, names))
-    return Collected(vertices, edges)
+    return Collected(vertices, edges, groups_of(calls, number, links))
+
+
+def groups_of(calls: Sequence[Call], number: Mapping[int, int], links: Sequence[tuple[int, int]]) -> list[Group]:
+    """The calls that recorded any of the nodes, given by their slots, and the parameters that they alone read."""
+    place = {s: innermost(calls, s) for s in number if s > 0}
+    for s in number:
+        if s <= 0:
+            place[s] = home_of(leaf_of(s), calls, [place[b] for a, b in links if a == s])
+    used = sorted({i for at in place.values() for i in chain(calls, at)})
+    members: dict[int, list[int]] = {i: [] for i in used}
+    for s, at in place.items():
+        if at is not None:
+            members[at].append(number[s])
+    parents = [calls[i].parent for i in used]
+    return [
+        Group(calls[i].title, None if parent is None else used.index(parent), tuple(members[i]))
+        for i, parent in zip(used, parents, strict=True)
+    ]
+
+
+def home_of(leaf: Any, calls: Sequence[Call], readers: Sequence[int | None]) -> int | None:
+    """The innermost call that all readers are in and whose module has the leaf as a parameter."""
+    common = [i for i in chain(calls, readers[0]) if all([i in chain(calls, r) for r in readers])] if readers else []
+    return next((i for i in common if any([p is leaf for p in calls[i].module.parameters()])), None)
 
 
 def output_of(t: Any, edge: GradientEdge, names: Mapping[tuple[int, int], str]) -> Vertex:
