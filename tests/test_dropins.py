@@ -544,13 +544,46 @@ def test_summary_writer(torch, monkeypatch, tmp_path):
     assert sorted(p.name for p in tmp_path.glob("both_*")) == ["both_a", "both_b"]
     with pytest.raises(ImportError, match=r"add_image needs the package tensorboardX"):
         writer.add_image("picture", torch.zeros(3, 2, 2))
+    with pytest.raises(ImportError, match=r"add_graph needs the package tensorboardX.*tapegrad.viz.graph draws"):
+        writer.add_graph(torch.nn.Tanh(), torch.zeros(3))
     there = type(sys)("tensorboardX")
     there.SummaryWriter = dict
     monkeypatch.setitem(sys.modules, "tensorboardX", there)
     del sys.modules["torch.utils.tensorboard"]
     from torch.utils.tensorboard import SummaryWriter
 
-    assert SummaryWriter is dict
+    assert issubclass(SummaryWriter, dict)
+
+
+def test_summary_writer_of_tensorboardx_has_pytorchs_arguments_and_graphs(torch, tmp_path):
+    pytest.importorskip("tensorboardX")
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.proto.graph_pb2 import GraphDef
+    from torch.utils.tensorboard import SummaryWriter
+
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh(), torch.nn.Tanh())
+    net[2] = net[1]
+    with SummaryWriter(str(tmp_path)) as writer:
+        writer.add_graph(net, torch.ones(4, 3))
+        writer.add_scalar("loss", torch.tensor(0.5), 7, new_style=True, double_precision=True)
+        writer.add_histogram("weights", net[0].weight, 7)
+        writer.add_image("picture", torch.zeros(3, 2, 2), 7)
+    data, events = next(tmp_path.glob("events.out.tfevents.*")).read_bytes(), []
+    while data:
+        (length,) = struct.unpack("<Q", data[:8])
+        events.append(Event.FromString(data[12 : 12 + length]))
+        data = data[16 + length :]
+    values = {v.tag: v for e in events for v in e.summary.value}
+    assert values.keys() == {"loss", "weights", "picture"} and values["loss"].simple_value == 0.5
+    (graph,) = [GraphDef.FromString(e.graph_def) for e in events if e.graph_def]
+    nodes = {node.name.rpartition("_")[0] or node.name: node for node in graph.node}
+    reads = {name: [i.rpartition("/")[0] for i in node.input] for name, node in nodes.items()}
+    first, second = "Sequential/Tanh[1]", "Sequential/Tanh[1]_2"
+    assert reads[f"{second}/TanhBackward0"] == [first] and reads[f"{first}/TanhBackward0"] == ["Sequential/Linear[0]"]
+    assert reads["Sequential/Linear[0]/AddmmBackward0"] == ["leaves", *["Sequential/Linear[0]"] * 2]
+    assert reads["outputs/output"] == [second] and {"leaves/input.1", "Sequential/Linear[0]/0.weight"} <= nodes.keys()
+    (shape,) = nodes["leaves/input.1"].attr["_output_shapes"].list.shape
+    assert [dim.size for dim in shape.dim] == [4, 3] and net.training and not net[0].weight.grad
 
 
 def test_star_brings_no_modules(torch):

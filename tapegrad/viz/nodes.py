@@ -29,12 +29,14 @@ class Vertex(NamedTuple):
         title: the name of the node, of a leaf or of an output.
         lines: what stands below it.
         place: file and line that recorded it, or None.
+        shapes: of the results of an operation, of a leaf or of an output; empty where it is not known any more.
     """
 
     kind: str
     title: str
     lines: tuple[str, ...]
     place: tuple[str, int] | None = None
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 class Group(NamedTuple):
@@ -151,8 +153,13 @@ def home_of(leaf: Any, calls: Sequence[Call], readers: Sequence[int | None]) -> 
 
 
 def output_of(t: Any, edge: GradientEdge, names: Mapping[tuple[int, int], str]) -> Vertex:
-    lines = (type_text(raw(t).shape, raw(t).dtype),) if isinstance(t, Box) else ()
-    return Vertex("output", names.get((edge.node._slot, edge.output_nr), "output"), lines)
+    name = names.get((edge.node._slot, edge.output_nr), "output")
+    return of_tensor("output", name, t) if isinstance(t, Box) else Vertex("output", name, ())
+
+
+def of_tensor(kind: str, name: str, t: Any) -> Vertex:
+    array = raw(t)
+    return Vertex(kind, clipped(name, WIDEST), (type_text(array.shape, array.dtype),), None, (tuple(array.shape),))
 
 
 def vertex_of(node: Node, names: Mapping[tuple[int, int], str], show_saved: bool, show_attrs: bool) -> Vertex:
@@ -161,7 +168,7 @@ def vertex_of(node: Node, names: Mapping[tuple[int, int], str], show_saved: bool
         name = names.get((node._slot, 0), "leaf")
         if leaf is None:
             return Vertex("leaf", name, ("no longer there",))
-        return Vertex("leaf", clipped(name, WIDEST), (type_text(raw(leaf).shape, raw(leaf).dtype),))
+        return of_tensor("leaf", name, leaf)
     hit = find(node._slot)
     if hit is None:
         return Vertex("released", node.name(), ("released by a backward pass",))
@@ -178,7 +185,8 @@ def vertex_of(node: Node, names: Mapping[tuple[int, int], str], show_saved: bool
         lines += attributes(entry)
     if show_saved:
         lines += saved_by(entry)
-    return Vertex("operation", node.name(), tuple([clipped(text, WIDEST) for text in [*lines, where(place)]]), place)
+    shown = tuple([clipped(text, WIDEST) for text in [*lines, where(place)]])
+    return Vertex("operation", node.name(), shown, place, tuple([tuple(shape) for shape, _ in results]))
 
 
 def attributes(entry: Any) -> list[str]:

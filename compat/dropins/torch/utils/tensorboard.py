@@ -1,7 +1,15 @@
 """torch.utils.tensorboard: SummaryWriter of the package tensorboardX, or else one that writes scalars and texts."""
 
 try:
-    from tensorboardX import SummaryWriter
+    from tensorboardX import SummaryWriter as _SummaryWriter
+
+    class SummaryWriter(_SummaryWriter):
+        """tensorboardX's, with the arguments that PyTorch's has."""
+
+        def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
+            """Write a number, or a tensor or array of one; PyTorch's switches of how it is stored change nothing."""
+            super().add_scalar(tag, scalar_value, global_step, walltime)
+
 except ImportError:
     import os
     import socket
@@ -107,5 +115,6 @@ except ImportError:
 
         def __getattr__(self, name):
             if name.startswith("add_"):
-                raise ImportError(f"SummaryWriter.{name} needs the package tensorboardX: pip install tensorboardX")
+                drawn = "; tapegrad.viz.graph draws graphs without it" if name == "add_graph" else ""
+                raise ImportError(f"SummaryWriter.{name} needs the package tensorboardX: pip install tensorboardX{drawn}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
