@@ -2,10 +2,10 @@
 Burgers' equation by a physics-informed network
 ===============================================
 
-The equation u_t + u u_x = nu u_xx with u = -sin(pi x) at t = 0 forms a shock at x = 0. It is the first example of Raissi,
-Perdikaris and Karniadakis (Journal of Computational Physics 378, 2019), here with nu = 0.03 / pi, three times theirs, so
-that half a minute suffices. A network is trained until its residual vanishes, with u_x and u_xx at every point and their
-derivatives by the weights.
+The equation u_t + u u_x = nu u_xx with u = -sin(pi x) at t = 0 and nu = 0.01 / pi forms a shock at x = 0. It is the first
+example of Raissi, Perdikaris and Karniadakis (Journal of Computational Physics 378, 2019), who report a relative error of
+7e-4. A network is trained until its residual vanishes, with u_x and u_xx at every point and their derivatives by the
+weights.
 
 The reference is Cole and Hopf's formula, two integrals of Gaussian weight, evaluated by quadrature.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import tapegrad as tg
 
 QUICK = "TAPEGRAD_QUICK" in os.environ
-STEPS = 15 if QUICK else 500
-NU = 0.03 / np.pi
+ROUNDS, STEPS, POINTS = (2, 8, 300) if QUICK else (5, 300, 1000)
+NU = 0.01 / np.pi
 
 # %%
 # The reference: u = -int sin(pi (x - z)) f(x - z) w dz / int f(x - z) w dz with f(y) = exp(-cos(pi y) / (2 pi nu)) and w the
@@ -34,9 +34,8 @@ def reference(x, t):
 
 
 # %%
-# The network, with the start and the ends built in, and its residual. The sum over points makes one call of ``grad`` give
-# the derivative at each point. Residuals count less where u is steep: else the shock, which no smooth network meets at
-# first, keeps the rest from being learnt.
+# The network, with what is known built in: the start, the ends, and that u is odd in x, which keeps the shock in its place.
+# The sum over points makes one call of ``grad`` give the derivative at each point.
 
 tg.manual_seed(0)
 layers = [tg.nn.Linear(2, 20), tg.nn.Tanh()]
@@ -48,37 +47,52 @@ for layer in net[::2]:
     tg.nn.init.zeros_(layer.bias)
 
 
+def output(x, t):
+    return net(tg.stack([x, 2 * t - 1], dim=1))[:, 0]
+
+
 def solution(x, t):
-    return -tg.sin(np.pi * x) * tg.exp(-3 * t) + t * (1 - x**2) * net(tg.stack([x, 2 * t - 1], dim=1))[:, 0]
+    return -tg.sin(np.pi * x) * tg.exp(-3 * t) + t * (1 - x**2) * (output(x, t) - output(-x, t)) / 2
 
 
 def residual(x, t):
+    """The residual of the equation, and u_x."""
     x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
     u = solution(x, t)
     u_x, u_t = tg.autograd.grad(u.sum(), (x, t), create_graph=True)
     (u_xx,) = tg.autograd.grad(u_x.sum(), x, create_graph=True)
-    return (u_t + u * u_x - NU * u_xx) / (1 + 0.1 * u_x.detach().abs())
+    return u_t + u * u_x - NU * u_xx, u_x
 
 
 # %%
-# Training by L-BFGS on points spread over the rectangle.
+# Training by L-BFGS in rounds. Each chooses its points where the residual is large, and lets them count less where u is
+# steep: else the shock, which no smooth network meets at first, keeps the rest from being learnt.
 
-n = 300 if QUICK else 1000
-x, t = 2 * tg.rand(n, dtype=tg.float64) - 1, tg.rand(n, dtype=tg.float64)
-optimizer = tg.optim.LBFGS(net.parameters(), max_iter=STEPS, history_size=50, line_search_fn="strong_wolfe",
-                           tolerance_change=0, tolerance_grad=0)  # fmt: skip
-losses = []
+
+def chosen():
+    """Points of the right half, and the weights of their residuals."""
+    x, t = tg.rand(10 * POINTS, dtype=tg.float64), tg.rand(10 * POINTS, dtype=tg.float64)
+    r, u_x = residual(x, t)
+    weight = 1 / (1 + 0.1 * u_x.detach().abs())
+    size = (weight * r.detach()).abs()
+    k = tg.multinomial(size / size.mean() + 1, POINTS)
+    return x[k], t[k], weight[k] ** 2
 
 
 def closure():
     optimizer.zero_grad()
-    loss = residual(x, t).square().mean()
+    loss = (weight * residual(x, t)[0].square()).mean()
     loss.backward()
     losses.append(loss.item())
     return loss
 
 
-optimizer.step(closure)
+losses = []
+for _ in range(ROUNDS):
+    x, t, weight = chosen()
+    optimizer = tg.optim.LBFGS(net.parameters(), max_iter=STEPS, history_size=50, line_search_fn="strong_wolfe",
+                               tolerance_change=0, tolerance_grad=0)  # fmt: skip
+    optimizer.step(closure)
 
 # %%
 # Comparison on a grid, in the norm that the literature uses.
@@ -90,7 +104,7 @@ exact = reference(grid_x.ravel(), grid_t.ravel()).reshape(grid_x.shape)
 error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
 print(f"relative error {error:.1e} after {len(losses)} evaluations, loss {losses[-1]:.1e}")
 assert losses[-1] < losses[0]
-assert QUICK or error < 0.03
+assert QUICK or error < 0.003
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 image = left.pcolormesh(grid_t, grid_x, found, cmap="RdBu_r", vmin=-1, vmax=1, shading="gouraud")
