@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "capture_repr": (),
     "write_computation_times": False,
+    "run_stale_examples": "TAPEGRAD_QUICK" not in os.environ,  # pictures of a quick run may be there
 }
 intersphinx_mapping = {
     "numpy": ("https://numpy.org/doc/stable/", "inventories/numpy.inv"),

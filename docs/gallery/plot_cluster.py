@@ -62,12 +62,20 @@ frequencies = np.sqrt(np.abs(values))
 print("zero frequencies:", (frequencies < 1e-3).sum())
 assert (frequencies < 1e-3).sum() == 6 and values[6] > 1
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+fig = plt.figure(figsize=(9, 3.4), layout="constrained")
+atoms = fig.add_subplot(1, 3, 1, projection="3d")
+left, right = fig.add_subplot(1, 3, 2), fig.add_subplot(1, 3, 3)
+for i, j in zip(*np.triu_indices(13, 1), strict=True):
+    if np.linalg.norm(x[i] - x[j]) < 1.4:
+        atoms.plot(*x[[i, j]].T, color="0.6", lw=1)
+atoms.scatter(*x.T, s=160, c=["C1", *["C0"] * 12], edgecolors="k", depthshade=False, alpha=1)
+atoms.set_box_aspect((1, 1, 1), zoom=1.2)
+atoms.set_axis_off()
 left.semilogy(largest, "o-")
 left.set(xlabel="Newton step", ylabel="largest force", title="quadratic convergence")
 right.vlines(frequencies[6:], 0, 1, lw=1.5)
 groups, sizes = np.unique(frequencies[6:].round(3), return_counts=True)
 for k, (value, n) in enumerate(zip(groups, sizes, strict=True)):
     right.text(value, 1.03 + 0.07 * (k % 2), str(n), ha="center")
-right.set(xlabel="frequency", yticks=[], ylim=(0, 1.2), title="vibrations, with their multiplicities")
+right.set(xlabel="frequency", yticks=[], ylim=(0, 1.2), title="vibrations: how many")
 plt.show()
