@@ -75,8 +75,9 @@ def where(place: tuple[str, int]) -> str:
 def cell_of(file: str) -> str | None:
     """The name of the cell, such as In[3], that IPython compiled under the name of a file."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    name = shell and shell.compile.format_code_name(file)  # ("Cell", "In[3]"); None for files
-    return name[1] if name else None
+    named = getattr(shell and shell.compile, "format_code_name", None)  # gives ("Cell", "In[3]"), None for files
+    label = named and named(file)
+    return label[1] if label else None
 
 
 def steps(tape: Tape) -> Iterator[Step]:
