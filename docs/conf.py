@@ -14,7 +14,6 @@ import os
 import pathlib
 import re
 import sys
-import types
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
@@ -49,6 +48,7 @@ autodoc_typehints = "none"
 python_maximum_signature_line_length = 88
 copybutton_prompt_text = "$ "
 napoleon_use_rtype = False
+napoleon_custom_sections = [("Derivative", "params_style")]
 smartquotes = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
@@ -110,20 +110,10 @@ def read_page(app: Any, name: str, source: list[str]) -> None:
         source[0] += toctrees(source[0])
 
 
-def public(module: types.ModuleType) -> list[tuple[str, Any]]:
-    names = sorted(getattr(module, "__all__", vars(module)))
-    values = [(name, getattr(module, name, None)) for name in names if not name.startswith("_")]
-    return [
-        (name, value)
-        for name, value in values
-        if isinstance(value, types.FunctionType | type) and value.__module__.startswith("tapegrad")
-    ]
-
-
 def api_page(namespace: str, documented: dict[int, str]) -> str:
     """The page of a namespace; what another page has documented under another name is named and linked."""
     lines = [namespace, "=" * len(namespace), "", f".. currentmodule:: {namespace}", ""]
-    for name, value in public(importlib.import_module(namespace)):
+    for name, value in make_reference.public(importlib.import_module(namespace)):
         first = documented.setdefault(id(value), f"{namespace}.{name}")
         if first != f"{namespace}.{name}":
             lines += [f".. py:function:: {name}", "", f"   The same as :py:obj:`{first}`.", ""]

@@ -11,6 +11,8 @@ import re
 import sys
 import textwrap
 import types
+from collections.abc import Callable
+from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -187,16 +189,20 @@ def records() -> str:
 # ------------------------------------------------------------------------------------------------------- public functions
 
 
-def functions(namespace: str) -> str:
-    module = importlib.import_module(namespace)
-    rows = ["| function | |", "|---|---|"]
+def public(module: types.ModuleType) -> list[tuple[str, Callable[..., Any]]]:
+    """The functions and classes of a namespace that are tapegrad's own, in alphabetical order."""
     names = sorted(getattr(module, "__all__", vars(module)))
-    for name in names:
-        value = getattr(module, name, None)
-        if name.startswith("_") or not isinstance(value, types.FunctionType | type):
-            continue
-        if not value.__module__.startswith("tapegrad"):
-            continue
+    values = [(name, getattr(module, name, None)) for name in names if not name.startswith("_")]
+    return [
+        (name, value)
+        for name, value in values
+        if isinstance(value, types.FunctionType | type) and value.__module__.startswith("tapegrad")
+    ]
+
+
+def functions(namespace: str) -> str:
+    rows = ["| function | |", "|---|---|"]
+    for name, value in public(importlib.import_module(namespace)):
         summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
         rows.append(f"| `{name}{signature(value)}` | {summary} |")
     return "\n".join(rows)

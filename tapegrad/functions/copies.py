@@ -186,7 +186,7 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
     copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__module__ = "tapegrad"
-    copy.__doc__ = f"A copy of what {name}() shows."
+    copy.__doc__ = f"A copy of what {name}() shows.\n\n{inspect.cleandoc(function.__doc__ or '')}"
     return copy
 
 

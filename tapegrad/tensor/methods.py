@@ -95,7 +95,7 @@ def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[...
 
     if "dtype" in inspect.signature(function).parameters:
         method = _keeping_dtype(method)
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+    return _named_inplace(method, name, function)
 
 
 def _keeping_dtype(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,13 +109,19 @@ def _keeping_dtype(method: Callable[..., Any]) -> Callable[..., Any]:
     return keeping_dtype
 
 
-def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _named_inplace(
+    method: Callable[..., Any],
+    name: str,
+    function: Callable[..., Any],
+    summary: str = "{}() written into this tensor; returns it.",
+) -> Callable[..., Any]:
+    """The method with the text of its function."""
     method.__name__, method.__qualname__, method.__module__ = name + "_", f"Tensor.{name}_", "tapegrad"
     signature = inspect.signature(function)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
     )
-    method.__doc__ = doc
+    method.__doc__ = f"{summary.format(name)}\n\n{inspect.cleandoc(function.__doc__ or '')}"
     return method
 
 
@@ -129,7 +135,7 @@ def _part_writing_method(name: str, function: Callable[..., Any], plan: Callable
         raw(self)
         return index.write_into(self, plan(self, *args, **kwargs))
 
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+    return _named_inplace(method, name, function)
 
 
 def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +147,7 @@ def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 view = function(self, *args, **kwargs)
         return memory.become(self, view, name)
 
-    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
+    return _named_inplace(method, name, function, "Turn this tensor into its {}(); returns it.")
 
 
 def _raises(error: Exception) -> Callable[..., Any]:
