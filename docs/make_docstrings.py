@@ -100,7 +100,7 @@ def text(op: Op, rule: object, arrays: list[str]) -> str:
     *before, result = [readable.visit(copy.deepcopy(node)) for node in body]
     if op.kind == "elementwise":
         result = conjugate_of(result) if takes_complex(op) else times_g(result)
-    formula, *where = [ast.unparse(ast.fix_missing_locations(node)) for node in (result, *before)]
+    formula, *where = [ast.unparse(ast.fix_missing_locations(node)).replace(" ** ", "**") for node in (result, *before)]
     where += [f"{name}: {note}" for name, note in readable.unexplained.items()]
     formula += f", where {'; '.join(where)}" if where else ""
     return in_source(op, rule) if "" in readable.unexplained.values() or len(formula) > LONGEST else formula

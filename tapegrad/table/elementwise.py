@@ -55,20 +55,127 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # Constant: no gradient flows. Rules use them as masks (bool times a cotangent keeps the cotangent's dtype).
 
 
-def _comparison(name: str, forward: Any, text: str) -> None:
+def _comparison(name: str, forward: Any, doc: str) -> None:
     define(
         name, "constant", forward, arity=2, refuses=None if name in ("eq", "ne") else no_kernel("c"),
-        batch=batching.pointwise, samples=COMPARED,
-        doc=f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.",
+        batch=batching.pointwise, samples=COMPARED, doc=doc,
     )  # fmt: skip
 
 
-_comparison("eq", np.equal, "==")
-_comparison("ne", np.not_equal, "!=")
-_comparison("lt", np.less, "<")
-_comparison("le", np.less_equal, "<=")
-_comparison("gt", np.greater, ">")
-_comparison("ge", np.greater_equal, ">=")
+_comparison(
+    "eq",
+    np.equal,
+    """Elementwise input == other; nan equals nothing.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.eq(tg.tensor([1, 2, 3]), 2)
+        tensor([False,  True, False])
+    """,
+)
+_comparison(
+    "ne",
+    np.not_equal,
+    """Elementwise input != other; nan differs from everything.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.ne(tg.tensor([1, 2, 3]), 2)
+        tensor([ True, False,  True])
+    """,
+)
+_comparison(
+    "lt",
+    np.less,
+    """Elementwise input < other; False where either is nan.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.lt(tg.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+    """,
+)
+_comparison(
+    "le",
+    np.less_equal,
+    """Elementwise input <= other; False where either is nan.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.le(tg.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+    """,
+)
+_comparison(
+    "gt",
+    np.greater,
+    """Elementwise input > other; False where either is nan.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.gt(tg.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+    """,
+)
+_comparison(
+    "ge",
+    np.greater_equal,
+    """Elementwise input >= other; False where either is nan.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; they are compared in their common dtype.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.ge(tg.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+    """,
+)
 
 
 def _on_bits(name: str) -> Any:
@@ -117,19 +224,79 @@ NO_CLAMP = refused_as("c", "clamp is not supported for complex types", NotImplem
 
 sign = unary(
     "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), 0.0,
-    "Elementwise sign; its derivative is 0, at 0 too.",
+    """Elementwise sign: -1, 0 or 1; its derivative is 0, at 0 too.
+
+    Args:
+        input: real tensor of any shape and dtype; the result has its dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers, of which sgn gives the direction.
+
+    Derivative:
+        input: 0
+
+    Example:
+        >>> tg.sign(tg.tensor([-2.5, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """,
     jax="elementwise.sign", integers="keep", refuses=NO_SIGN, samples=STEPS,
 )  # fmt: skip
 floor = unary(
-    "floor", _keeping_integers("floor"), 0.0, "Elementwise largest integer not above input; its derivative is 0.",
+    "floor", _keeping_integers("floor"), 0.0,
+    """Elementwise largest whole number not above input; its derivative is 0, at the jumps too.
+
+    Args:
+        input: real tensor of any shape; of integers it gives the values themselves.
+
+    Raises:
+        NotImplementedError: for complex numbers and bools.
+
+    Derivative:
+        input: 0
+
+    Example:
+        >>> tg.floor(tg.tensor([-1.5, 0.5, 2.0]))
+        tensor([-2.,  0.,  2.])
+    """,
     integers="keep", refuses=_real_only("floor"), samples=STEPS,
 )  # fmt: skip
 ceil = unary(
-    "ceil", _keeping_integers("ceil"), 0.0, "Elementwise smallest integer not below input; its derivative is 0.",
+    "ceil", _keeping_integers("ceil"), 0.0,
+    """Elementwise smallest whole number not below input; its derivative is 0, at the jumps too.
+
+    Args:
+        input: real tensor of any shape; of integers it gives the values themselves.
+
+    Raises:
+        NotImplementedError: for complex numbers and bools.
+
+    Derivative:
+        input: 0
+
+    Example:
+        >>> tg.ceil(tg.tensor([-1.5, 0.5, 2.0]))
+        tensor([-1.,  1.,  2.])
+    """,
     integers="keep", refuses=_real_only("ceil"), samples=STEPS,
 )  # fmt: skip
 trunc = unary(
-    "trunc", _keeping_integers("trunc"), 0.0, "Elementwise integer part; its derivative is 0.", integers="keep",
+    "trunc", _keeping_integers("trunc"), 0.0,
+    """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too.
+
+    Args:
+        input: real tensor of any shape; of integers it gives the values themselves.
+
+    Raises:
+        NotImplementedError: for complex numbers and bools.
+
+    Derivative:
+        input: 0
+
+    Example:
+        >>> tg.trunc(tg.tensor([-1.5, 0.5, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """,
+    integers="keep",
     refuses=_real_only("trunc"), samples=STEPS,
 )  # fmt: skip
 _round = define(
@@ -147,28 +314,225 @@ def _predicate(name: str, forward: Any, doc: str, samples: Any) -> None:
     define(name, "constant", forward, batch=batching.pointwise, samples=samples, doc=doc)
 
 
-_predicate("isnan", np.isnan, "Whether each element is nan.", PREDICATE)
-_predicate("isinf", np.isinf, "Whether each element is infinite.", PREDICATE)
-_predicate("isfinite", np.isfinite, "Whether each element is finite.", PREDICATE)
-_predicate("logical_not", np.logical_not, "Elementwise logical negation.", INTEGRAL)
 _predicate(
-    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.", samples.BITWISE_NOT,
+    "isnan",
+    np.isnan,
+    """Elementwise: whether the element is nan, of a complex number either part.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isnan(tg.tensor([1.0, tg.nan, tg.inf]))
+        tensor([False,  True, False])
+    """,
+    PREDICATE,
+)
+_predicate(
+    "isinf",
+    np.isinf,
+    """Elementwise: whether the element is inf or -inf, of a complex number either part.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isinf(tg.tensor([1.0, tg.nan, -tg.inf]))
+        tensor([False, False,  True])
+    """,
+    PREDICATE,
+)
+_predicate(
+    "isfinite",
+    np.isfinite,
+    """Elementwise: whether the element is neither nan nor infinite, of a complex number both parts.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isfinite(tg.tensor([1.0, tg.nan, tg.inf]))
+        tensor([ True, False, False])
+    """,
+    PREDICATE,
+)
+_predicate(
+    "logical_not",
+    np.logical_not,
+    """Elementwise negation: True where input is 0.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.logical_not(tg.tensor([0.0, 2.0, tg.nan]))
+        tensor([ True, False, False])
+    """,
+    INTEGRAL,
+)
+_predicate(
+    "bitwise_not", _on_bits("bitwise_not"),
+    """Elementwise negation of each bit, -input - 1 for signed integers; of bools the logical negation.
+
+    Args:
+        input: integer or bool tensor of any shape; the result has its dtype.
+
+    Raises:
+        NotImplementedError: for floating-point or complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_not(tg.tensor([0, 5, -1]))
+        tensor([-1, -6,  0])
+    """,
+    samples.BITWISE_NOT,
 )  # fmt: skip
 
 
-def _logical(name: str, forward: Any) -> None:
-    define(
-        name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL,
-        doc=f"Elementwise {name.replace('_', ' ')}.",
-    )  # fmt: skip
+def _logical(name: str, forward: Any, doc: str) -> None:
+    define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL, doc=doc)
 
 
-_logical("logical_and", np.logical_and)
-_logical("logical_or", np.logical_or)
-_logical("logical_xor", np.logical_xor)
-_logical("bitwise_and", _on_bits("bitwise_and"))
-_logical("bitwise_or", _on_bits("bitwise_or"))
-_logical("bitwise_xor", _on_bits("bitwise_xor"))
+_logical(
+    "logical_and",
+    np.logical_and,
+    """Elementwise: whether input and other are both true.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; what is not 0 counts as true.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.logical_and(tg.tensor([True, True, False]), tg.tensor([2, 0, 1]))
+        tensor([ True, False, False])
+    """,
+)
+_logical(
+    "logical_or",
+    np.logical_or,
+    """Elementwise: whether input or other is true, or both.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; what is not 0 counts as true.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.logical_or(tg.tensor([True, False, False]), tg.tensor([2, 0, 1]))
+        tensor([ True, False,  True])
+    """,
+)
+_logical(
+    "logical_xor",
+    np.logical_xor,
+    """Elementwise: whether exactly one of input and other is true.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; what is not 0 counts as true.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.logical_xor(tg.tensor([True, False, False]), tg.tensor([2, 0, 1]))
+        tensor([False, False,  True])
+    """,
+)
+_logical(
+    "bitwise_and",
+    _on_bits("bitwise_and"),
+    """Elementwise: the bits that input and other both have; of bools the logical `and`.
+
+    Args:
+        input, other: integer or bool tensors, or numbers, which broadcast.
+
+    Raises:
+        NotImplementedError: for floating-point or complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_and(tg.tensor([5, 6]), 3)
+        tensor([1, 2])
+    """,
+)
+_logical(
+    "bitwise_or",
+    _on_bits("bitwise_or"),
+    """Elementwise: the bits that input or other has; of bools the logical `or`.
+
+    Args:
+        input, other: integer or bool tensors, or numbers, which broadcast.
+
+    Raises:
+        NotImplementedError: for floating-point or complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_or(tg.tensor([5, 6]), 3)
+        tensor([7, 7])
+    """,
+)
+_logical(
+    "bitwise_xor",
+    _on_bits("bitwise_xor"),
+    """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`.
+
+    Args:
+        input, other: integer or bool tensors, or numbers, which broadcast.
+
+    Raises:
+        NotImplementedError: for floating-point or complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_xor(tg.tensor([5, 6]), 3)
+        tensor([6, 5])
+    """,
+)
 
 # -------------------------------------------------------------------------------------------------------- strong zero
 # Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
@@ -272,7 +636,21 @@ mul, rmul = binary(
     "mul",
     np.multiply,
     (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x),
-    "Elementwise product with broadcasting.",
+    """Elementwise input * other.
+
+    Args:
+        input, other: tensors of any dtype or numbers, which broadcast; the result has their common dtype.
+
+    Derivative:
+        input: g * conj(other)
+        other: g * conj(input)
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> tg.mul(x, x).sum().backward()
+        >>> x.grad
+        tensor([2., 4., 6.])
+    """,
     saves=("y", "x"),
     samples=samples.SUMS,
 )
@@ -296,7 +674,28 @@ div_true, rdiv = binary(
     integers="float",
     samples=samples.QUOTIENTS,
 )
-neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", refuses=NO_NEGATION)
+neg = unary(
+    "neg",
+    np.negative,
+    -1.0,
+    """Elementwise -input.
+
+    Args:
+        input: tensor of any shape and dtype but bool; the result has its dtype.
+
+    Raises:
+        RuntimeError: for bools, of which logical_not gives the negation.
+
+    Derivative:
+        input: -g
+
+    Example:
+        >>> tg.neg(tg.tensor([1.0, -2.0]))
+        tensor([-1.,  2.])
+    """,
+    integers="keep",
+    refuses=NO_NEGATION,
+)
 
 
 # x / y with 0 where y == 0: the convention of norm, hypot and atan2 at the origin.
@@ -326,7 +725,9 @@ _floor_divide, _ = binary(
     refuses=no_kernel("cb", "div_floor_cpu"), samples=samples.WHOLE_QUOTIENTS,
 )  # fmt: skip
 _trunc_divide, _ = binary(
-    "trunc_divide", _whole(_truncated), (0.0, 0.0), "", jax="elementwise.trunc_divide", display="DivBackward1",
+    "trunc_divide", _whole(_truncated), (0.0, 0.0),
+    """Elementwise trunc(input / other); its derivative is 0.""",
+    jax="elementwise.trunc_divide", display="DivBackward1",
     refuses=no_kernel("cb", "div_trunc_cpu"), samples=samples.WHOLE_QUOTIENTS,
 )  # fmt: skip
 
@@ -335,7 +736,25 @@ remainder, rremainder = binary(
     "remainder",
     _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
-    "Elementwise remainder with the divisor's sign (Python's %).",
+    """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; the result has their common dtype. By 0.0 it is nan.
+
+    Raises:
+        RuntimeError: for an integer 0 as the divisor.
+        NotImplementedError: for complex numbers and bools.
+
+    Derivative:
+        input: g
+        other: -g * floor_divide(input, other)
+
+    Example:
+        >>> tg.remainder(tg.tensor([-3.0, 5.0]), 2)
+        tensor([1., 1.])
+        >>> tg.fmod(tg.tensor([-3.0, 5.0]), 2)
+        tensor([-1.,  1.])
+    """,
     jax="elementwise.remainder",
     saves=("", "x y"),
     display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
@@ -346,7 +765,25 @@ fmod, _ = binary(
     "fmod",
     _whole(np.fmod),
     (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
-    "Elementwise remainder with the dividend's sign.",
+    """Elementwise input - trunc(input / other) * other: the remainder with the sign of input, as C's fmod.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; the result has their common dtype. By 0.0 it is nan.
+
+    Raises:
+        RuntimeError: for an integer 0 as the divisor.
+        NotImplementedError: for complex numbers and bools.
+
+    Derivative:
+        input: g
+        other: -g * trunc(input / other)
+
+    Example:
+        >>> tg.fmod(tg.tensor([-3.0, 5.0]), 2)
+        tensor([-1.,  1.])
+        >>> tg.remainder(tg.tensor([-3.0, 5.0]), 2)
+        tensor([1., 1.])
+    """,
     jax="elementwise.fmod",
     saves=("", "x y"),
     refuses=no_kernel("cb"),
@@ -395,18 +832,54 @@ pow_tensor, _ = binary(
 
 
 # The derivative of a square, whose own is connected with x, as PyTorch's 2 * x**0 is.
-unary("twice", lambda xp, x: 2.0 * x, lambda xp, ans, x: 2.0, "", constant_in="x", saves="", integers="keep", display="Mul")
+unary(
+    "twice",
+    lambda xp, x: 2.0 * x,
+    lambda xp, ans, x: 2.0,
+    """Elementwise 2 * input.""",
+    constant_in="x",
+    saves="",
+    integers="keep",
+    display="Mul",
+)
 square = unary(
     "square",
     lambda xp, x: xp.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
     lambda xp, ans, x: xp.twice(x),
-    "Elementwise square.",
+    """Elementwise input**2.
+
+    Args:
+        input: tensor of any shape and dtype; the result has its dtype, of bools int64.
+
+    Derivative:
+        input: g * conj(2 * input)
+
+    Example:
+        >>> tg.square(tg.tensor([1.0, -3.0]))
+        tensor([1., 9.])
+    """,
     saves="x",
     integers="keep",
     display="Pow",
 )
 sqrt = unary(
-    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.",
+    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans,
+    """Elementwise square root; nan for negative real numbers, its derivative at 0 is inf.
+
+    A gradient of exactly 0 stays 0 there: where(x > 0, sqrt(x), 0) has gradient 0 at 0, not nan.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(0.5 / result)
+
+    Example:
+        >>> x = tg.tensor([4.0, 0.0], requires_grad=True)
+        >>> tg.where(x > 0, tg.sqrt(x), 0.0).sum().backward()
+        >>> x.grad
+        tensor([0.2500, 0.0000])
+    """,
     saves="ans", singular=True, samples=POSITIVE,
 )  # fmt: skip
 _cbrt = unary(  # NumPy's; PyTorch has no such function
@@ -418,7 +891,18 @@ rsqrt = unary(
     "rsqrt",
     lambda xp, x: 1.0 / xp.sqrt(x),
     lambda xp, ans, x: -0.5 * ans * ans * ans,
-    "Elementwise 1 / sqrt(input).",
+    """Elementwise 1 / sqrt(input); inf at 0, nan for negative real numbers.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(-0.5 * result * result * result)
+
+    Example:
+        >>> tg.rsqrt(tg.tensor([4.0, 0.25]))
+        tensor([0.5000, 2.0000])
+    """,
     saves="ans",
     singular=True,
     samples=POSITIVE,
@@ -427,7 +911,18 @@ reciprocal = unary(
     "reciprocal",
     lambda xp, x: 1.0 / x,
     lambda xp, ans, x: -ans * ans,
-    "Elementwise 1 / input.",
+    """Elementwise 1 / input; inf at 0.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(-result * result)
+
+    Example:
+        >>> tg.reciprocal(tg.tensor([4.0, -0.5]))
+        tensor([ 0.2500, -2.0000])
+    """,
     saves="ans",
     singular=True,
     samples=POSITIVE,
@@ -435,70 +930,361 @@ reciprocal = unary(
 
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
-exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", saves="ans", singular=True)
+exp = unary(
+    "exp",
+    np.exp,
+    lambda xp, ans, x: ans,
+    """Elementwise exponential function e**input.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(result)
+
+    Example:
+        >>> tg.exp(tg.tensor([0.0, 1.0, -tg.inf]))
+        tensor([1.0000, 2.7183, 0.0000])
+        >>> tg.func.grad(tg.exp)(tg.tensor(2.0))
+        tensor(7.3891)
+    """,
+    saves="ans",
+    singular=True,
+)
 exp2 = unary(  # of x - 1, since the slope is finite a little beyond the last finite value
-    "exp2", np.exp2, lambda xp, ans, x: xp.exp2(x - 1.0) * (2.0 * math.log(2.0)), "Elementwise power of 2.", saves="x",
+    "exp2", np.exp2, lambda xp, ans, x: xp.exp2(x - 1.0) * (2.0 * math.log(2.0)),
+    """Elementwise 2**input.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(exp2(input - 1) * (2 * log(2)))
+
+    Example:
+        >>> tg.exp2(tg.tensor([0.0, 3.0, -1.0]))
+        tensor([1.0000, 8.0000, 0.5000])
+    """,
+    saves="x",
     singular=True,
 )  # fmt: skip
 expm1 = unary(
-    "expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", saves="x", singular=True
+    "expm1",
+    np.expm1,
+    lambda xp, ans, x: xp.exp(x),
+    """Elementwise exp(input) - 1, exact near 0, where the difference would lose its digits.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(exp(input))
+
+    Example:
+        >>> tg.expm1(tg.tensor([0.0, 1e-10]))
+        tensor([0.0000e+00, 1.0000e-10])
+    """,
+    saves="x",
+    singular=True,
 )
 log = unary(
-    "log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", saves="x", singular=True, samples=POSITIVE
+    "log",
+    np.log,
+    lambda xp, ans, x: 1.0 / x,
+    """Elementwise natural logarithm; -inf at 0, nan for negative real numbers.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / input)
+
+    Example:
+        >>> tg.log(tg.tensor([1.0, 10.0, 0.0]))
+        tensor([0.0000, 2.3026,   -inf])
+    """,
+    saves="x",
+    singular=True,
+    samples=POSITIVE,
 )
 log2 = unary(
-    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.",
+    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x,
+    """Elementwise logarithm to base 2; -inf at 0, nan for negative real numbers.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / log(2) / input)
+
+    Example:
+        >>> tg.log2(tg.tensor([1.0, 10.0, 0.0]))
+        tensor([0.0000, 3.3219,   -inf])
+    """,
     saves="x", singular=True, samples=POSITIVE,
 )  # fmt: skip
 log10 = unary(
-    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.",
+    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x,
+    """Elementwise logarithm to base 10; -inf at 0, nan for negative real numbers.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / log(10) / input)
+
+    Example:
+        >>> tg.log10(tg.tensor([1.0, 50.0, 0.0]))
+        tensor([0.0000, 1.6990,   -inf])
+    """,
     saves="x", singular=True, samples=POSITIVE,
 )  # fmt: skip
 log1p = unary(
-    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.",
+    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x),
+    """Elementwise log(1 + input), exact near 0, where the sum would lose its digits; -inf at -1, nan below.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / (1 + input))
+
+    Example:
+        >>> tg.log1p(tg.tensor([0.0, 1e-10]))
+        tensor([0.0000e+00, 1.0000e-10])
+    """,
     saves="x", singular=True,
     display="Log1P", samples=POSITIVE,
 )  # fmt: skip
-sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.", saves="x")
-cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.", saves="x")
-tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", saves="ans", singular=True)
+sin = unary(
+    "sin",
+    np.sin,
+    lambda xp, ans, x: xp.cos(x),
+    """Elementwise sine of an angle in radians.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(cos(input))
+
+    Example:
+        >>> tg.sin(tg.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8415])
+    """,
+    saves="x",
+)
+cos = unary(
+    "cos",
+    np.cos,
+    lambda xp, ans, x: -xp.sin(x),
+    """Elementwise cosine of an angle in radians.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: -g * conj(sin(input))
+
+    Example:
+        >>> tg.cos(tg.tensor([0.0, 1.0]))
+        tensor([1.0000, 0.5403])
+    """,
+    saves="x",
+)
+tan = unary(
+    "tan",
+    np.tan,
+    lambda xp, ans, x: ans * ans + 1.0,
+    """Elementwise tangent of an angle in radians.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(result * result + 1)
+
+    Example:
+        >>> tg.tan(tg.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.5574])
+    """,
+    saves="ans",
+    singular=True,
+)
 # exact near 1, and with one factor in its derivative: no inf - inf at 1 in the second order of asin
 unary(
     "one_minus_square", lambda xp, x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.",
     saves="x",
 )  # fmt: skip
 asin = unary(
-    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.",
+    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)),
+    """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(rsqrt(1 - input**2))
+
+    Example:
+        >>> tg.asin(tg.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5236, 1.5708])
+    """,
     saves="x", singular=True, samples=UNIT,
 )  # fmt: skip
 acos = unary(
-    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.",
+    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)),
+    """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: -g * conj(rsqrt(1 - input**2))
+
+    Example:
+        >>> tg.acos(tg.tensor([1.0, 0.5, -1.0]))
+        tensor([0.0000, 1.0472, 3.1416])
+    """,
     saves="x", singular=True, samples=UNIT,
 )  # fmt: skip
-atan = unary("atan", np.arctan, lambda xp, ans, x: xp.atan_slope(x), "Elementwise arc tangent.", saves="x")
+atan = unary(
+    "atan",
+    np.arctan,
+    lambda xp, ans, x: xp.atan_slope(x),
+    """Elementwise arc tangent in radians, in (-pi/2, pi/2).
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / (1 + input**2))
+
+    Example:
+        >>> tg.atan(tg.tensor([0.0, 1.0, tg.inf]))
+        tensor([0.0000, 0.7854, 1.5708])
+    """,
+    saves="x",
+)
 unary(
     "atan_slope", activations.atan_slope, lambda xp, ans, x: -2.0 * (x * ans) * ans,
     "Elementwise 1 / (1 + input**2); no derivative overflows on its way.", jax="elementwise.atan_slope", saves="x ans",
 )  # fmt: skip
-sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", saves="x", singular=True)
-cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", saves="x", singular=True)
+sinh = unary(
+    "sinh",
+    np.sinh,
+    lambda xp, ans, x: xp.cosh(x),
+    """Elementwise hyperbolic sine (exp(input) - exp(-input)) / 2.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(cosh(input))
+
+    Example:
+        >>> tg.sinh(tg.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.1752])
+    """,
+    saves="x",
+    singular=True,
+)
+cosh = unary(
+    "cosh",
+    np.cosh,
+    lambda xp, ans, x: xp.sinh(x),
+    """Elementwise hyperbolic cosine (exp(input) + exp(-input)) / 2.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(sinh(input))
+
+    Example:
+        >>> tg.cosh(tg.tensor([0.0, 1.0]))
+        tensor([1.0000, 1.5431])
+    """,
+    saves="x",
+    singular=True,
+)
 # 1 - tanh(x)**2 would lose the tails: from x = 20 on it is 0
-tanh = unary("tanh", np.tanh, lambda xp, ans, x: xp.tanh_slope(x), "Elementwise hyperbolic tangent.", saves="x")
+tanh = unary(
+    "tanh",
+    np.tanh,
+    lambda xp, ans, x: xp.tanh_slope(x),
+    """Elementwise hyperbolic tangent, in (-1, 1); its derivatives keep their digits where it is nearly 1.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / cosh(input)**2)
+
+    Example:
+        >>> tg.tanh(tg.tensor([0.0, 1.0, -20.0]))
+        tensor([ 0.0000,  0.7616, -1.0000])
+        >>> tg.func.grad(tg.tanh)(tg.tensor(20.0))
+        tensor(1.6993e-17)
+    """,
+    saves="x",
+)
 unary(
     "tanh_slope", activations.tanh_slope, lambda xp, ans, x: -2.0 * ans * xp.tanh(x), "Elementwise 1 / cosh(input)**2.",
     jax="elementwise.tanh_slope", saves="x ans",
 )  # fmt: skip
-asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.asinh_slope(x), "Elementwise inverse hyperbolic sine.", saves="x")
+asinh = unary(
+    "asinh",
+    np.arcsinh,
+    lambda xp, ans, x: xp.asinh_slope(x),
+    """Elementwise inverse hyperbolic sine log(input + sqrt(input**2 + 1)).
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / sqrt(1 + input**2))
+
+    Example:
+        >>> tg.asinh(tg.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8814])
+    """,
+    saves="x",
+)
 unary(
     "asinh_slope", activations.asinh_slope, lambda xp, ans, x: -(x * ans) * ans * ans,
     "Elementwise 1 / sqrt(1 + input**2); no derivative overflows on its way.", jax="elementwise.asinh_slope", saves="x ans",
 )  # fmt: skip
 acosh = unary(
     "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
-    "Elementwise inverse hyperbolic cosine.", saves="x", singular=True, samples=samples.ACOSH,
+    """Elementwise inverse hyperbolic cosine log(input + sqrt(input**2 - 1)); nan below 1, its derivative at 1 is inf.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(rsqrt(input - 1) * rsqrt(input + 1))
+
+    Example:
+        >>> tg.acosh(tg.tensor([1.0, 2.0]))
+        tensor([0.0000, 1.3170])
+    """,
+    saves="x", singular=True, samples=samples.ACOSH,
 )  # fmt: skip
 atanh = unary(
-    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x), "Elementwise inverse hyperbolic tangent.",
+    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x),
+    """Elementwise inverse hyperbolic tangent log((1 + input) / (1 - input)) / 2; nan outside [-1, 1], infinite at -1 and 1.
+
+    Args:
+        input: float tensor, or complex for the principal value; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(1 / (1 - input**2))
+
+    Example:
+        >>> tg.atanh(tg.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.5493])
+    """,
     saves="x",
     singular=True, samples=UNIT,
 )  # fmt: skip
@@ -507,7 +1293,24 @@ atan2, _ = binary(
     np.arctan2,
     # 0 at the origin, as in PyTorch
     (lambda xp, ans, x, y: xp.atan2_slope(y, x), lambda xp, ans, x, y: -xp.atan2_slope(x, y)),
-    "Elementwise angle of the point (other, input).",
+    """Elementwise angle of the point (x=other, y=input), in [-pi, pi].
+
+    At the origin both derivatives are 0.
+
+    Args:
+        input, other: float tensors or numbers, which broadcast; integers are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * other / (other**2 + input**2)
+        other: -g * input / (input**2 + other**2)
+
+    Example:
+        >>> tg.atan2(tg.tensor([1.0, -1.0]), tg.tensor([0.0, -1.0]))
+        tensor([ 1.5708, -2.3562])
+    """,
     saves="x y",
     integers="float",
     refuses=no_kernel("c"),
@@ -520,7 +1323,24 @@ hypot, _ = binary(
     _hypot,
     # 0 at the origin, as norm
     (lambda xp, ans, x, y: xp.hypot_slope(x, y), lambda xp, ans, x, y: xp.hypot_slope(y, x)),
-    "Elementwise sqrt(input**2 + other**2).",
+    """Elementwise sqrt(input**2 + other**2), whose squares do not overflow.
+
+    At the origin both derivatives are 0.
+
+    Args:
+        input, other: float tensors or numbers, which broadcast; integers are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * input / hypot(input, other)
+        other: g * other / hypot(other, input)
+
+    Example:
+        >>> tg.hypot(tg.tensor([3.0, 3e30]), tg.tensor([4.0, 4e30]))
+        tensor([5.0000e+00, 5.0000e+30])
+    """,
     jax="elementwise.hypot",
     saves="x y",
     integers="float",
@@ -537,7 +1357,7 @@ binary(
         lambda xp, ans, x, y: xp.hypot_slope(y, x) * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
         lambda xp, ans, x, y: -ans * xp.safe_div(xp.hypot_slope(y, x), xp.hypot(x, y)),
     ),
-    "",
+    """Elementwise input / hypot(input, other); 0 at the origin.""",
     jax="elementwise.hypot_slope",
     saves=("x y", "x y ans"),
     integers="float",
@@ -563,7 +1383,7 @@ binary(
         _d_atan2_slope,
         lambda xp, ans, x, y: -2.0 * _over_square(xp, xp.hypot_slope(x, y) * xp.hypot_slope(y, x), x, y),
     ),
-    "",
+    """Elementwise input / (input**2 + other**2); 0 at the origin.""",
     jax="elementwise.atan2_slope",
     saves="x y",
     integers="float",
@@ -585,7 +1405,7 @@ binary(
         lambda xp, ans, x, y: xp.sigmoid_slope(_distance(xp, x, y)),
         lambda xp, ans, x, y: -xp.sigmoid_slope(_distance(xp, x, y)),
     ),
-    "",
+    """Elementwise exp(input) / (exp(input) + exp(other)); 1/2 where they are equal, infinite ones too.""",
     jax="elementwise.share",
     saves="x y",
     samples=samples.SHARE,
@@ -594,7 +1414,22 @@ logaddexp, _ = binary(
     "logaddexp",
     log_sum_exp,
     (lambda xp, ans, x, y: xp.share(x, y), lambda xp, ans, x, y: xp.share(y, x)),
-    "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
+    """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.
+
+    Args:
+        input, other: float or complex tensors, which broadcast.
+
+    Raises:
+        NotImplementedError: for integers and bools.
+
+    Derivative:
+        input: g * conj(exp(input) / (exp(input) + exp(other)))
+        other: g * conj(exp(other) / (exp(other) + exp(input)))
+
+    Example:
+        >>> tg.logaddexp(tg.tensor([0.0, 1000.0]), tg.tensor([0.0, 1000.0]))
+        tensor([6.9315e-01, 1.0007e+03])
+    """,
     jax="elementwise.logaddexp",
     saves="x y",
     refuses=no_kernel("biu"),
@@ -605,7 +1440,22 @@ logaddexp2, _ = binary(
     "logaddexp2",
     log_sum_exp2,
     (lambda xp, ans, x, y: xp.share(x * LOG_2, y * LOG_2), lambda xp, ans, x, y: xp.share(y * LOG_2, x * LOG_2)),
-    "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
+    """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.
+
+    Args:
+        input, other: float tensors, which broadcast.
+
+    Raises:
+        NotImplementedError: for other dtypes.
+
+    Derivative:
+        input: g * exp(input * log(2)) / (exp(input * log(2)) + exp(other * log(2)))
+        other: g * exp(other * log(2)) / (exp(other * log(2)) + exp(input * log(2)))
+
+    Example:
+        >>> tg.logaddexp2(tg.tensor([0.0, 1000.0]), tg.tensor([0.0, 1000.0]))
+        tensor([1.0000e+00, 1.0010e+03])
+    """,
     jax="elementwise.logaddexp2",
     saves="x y",
     refuses=no_kernel("biuc"),
@@ -622,7 +1472,21 @@ erf = unary(
     "erf",
     gaussian.erf,
     lambda xp, ans, x: TWO_OVER_SQRT_PI * _bell(xp, x),
-    "Elementwise error function.",
+    """Elementwise error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to input.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * 2 / sqrt(pi) * exp(-input**2)
+
+    Example:
+        >>> tg.erf(tg.tensor([0.0, 0.5, 3.0]))
+        tensor([0.0000, 0.5205, 1.0000])
+    """,
     jax="elementwise.erf",
     saves="x",
     refuses=no_kernel("c", "erf_vml_cpu"),
@@ -630,18 +1494,58 @@ erf = unary(
 )
 erfc = unary(
     "erfc", gaussian.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * _bell(xp, x),
-    "Elementwise 1 - erf(input), exact in the tail.",
+    """Elementwise 1 - erf(input), with all digits where that is nearly 0.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: -g * 2 / sqrt(pi) * exp(-input**2)
+
+    Example:
+        >>> tg.erfc(tg.tensor([0.0, 5.0]))
+        tensor([1.0000e+00, 1.5375e-12])
+    """,
     jax="elementwise.erfc", saves="x", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
 )  # fmt: skip
 ndtr = unary(
     "ndtr", gaussian.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * _bell(xp, x, 0.5),
-    "Elementwise normal distribution function.", jax="elementwise.ndtr", saves="x", display="MulBackward1", samples=REAL,
+    """Elementwise distribution function of the standard normal: (1 + erf(input / sqrt(2))) / 2, exact in both tails.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    Derivative:
+        input: g / sqrt(2 * pi) * exp(-0.5 * input**2)
+
+    Example:
+        >>> tg.special.ndtr(tg.tensor([0.0, 1.96, -10.0]))
+        tensor([5.0000e-01, 9.7500e-01, 7.6199e-24])
+    """,
+    jax="elementwise.ndtr", saves="x", display="MulBackward1", samples=REAL,
 )  # fmt: skip
 sigmoid = unary(
     "sigmoid",
     sigmoid_any,
     lambda xp, ans, x: xp.sigmoid_slope(x),
-    "Elementwise logistic function, exact in both tails.",
+    """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * sigmoid(input) * sigmoid(-input)
+
+    Example:
+        >>> tg.sigmoid(tg.tensor([0.0, 2.0, -30.0]))
+        tensor([5.0000e-01, 8.8080e-01, 9.3576e-14])
+    """,
     jax="elementwise.sigmoid",
     slope=activations.sigmoid_and_slope,
     saves="x",
@@ -651,7 +1555,7 @@ unary(
     "sigmoid_slope",
     lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
     lambda xp, ans, x: -ans * xp.tanh(0.5 * x),
-    "",
+    """Elementwise sigmoid(input) * sigmoid(-input).""",
     jax="elementwise.sigmoid_slope",
     saves="x ans",
 )
@@ -674,6 +1578,7 @@ define(
     jax="elementwise.softplus_slope",
     saves="x",
     samples=samples.SOFTPLUS,
+    doc="""Elementwise where(beta * input > threshold, 1, sigmoid(beta * input)).""",
 )
 
 
@@ -681,7 +1586,21 @@ logsigmoid = unary(
     "logsigmoid",
     activations.log_sigmoid,
     lambda xp, ans, x: xp.sigmoid(-x),
-    "Elementwise log(sigmoid(input)).",
+    """Elementwise log(sigmoid(input)) = -log(1 + exp(-input)), without overflow.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    Derivative:
+        input: g * sigmoid(-input)
+
+    Example:
+        >>> tg.nn.functional.logsigmoid(tg.tensor([0.0, 2.0, -1000.0]))
+        tensor([-6.9315e-01, -1.2693e-01, -1.0000e+03])
+    """,
     jax="elementwise.logsigmoid",
     saves="x",
     display="LogSigmoid",
@@ -690,13 +1609,32 @@ logsigmoid = unary(
 relu = unary(
     "relu", cannot_warn(lambda xp, x: xp.maximum(x, 0)),
     lambda xp, ans, x: xp.ne(ans, 0.0),  # a nan passes its gradient on
-    "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", constant_in="ans", integers="keep", samples=REAL,
+    """Elementwise max(input, 0); its derivative at 0 is 0.
+
+    Args:
+        input: float or integer tensor of any shape; the result has its dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+        RuntimeError: for bools.
+
+    Derivative:
+        input: g * (result != 0)
+
+    Example:
+        >>> x = tg.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+        >>> tg.relu(x).sum().backward()
+        >>> x.grad
+        tensor([0., 0., 1.])
+    """,
+    saves="ans", constant_in="ans", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
     "by_sign", "constant", activations.by_sign,
     jax="elementwise.by_sign", params=("a", "b"), batch=batching.pointwise, samples=samples.BY_SIGN,
+    doc="""Elementwise where(input > 0, a, b).""",
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
@@ -724,6 +1662,7 @@ define(
     "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
     jax="elementwise.elu_slope", saves="x ans",
     samples=samples.ELU_SLOPE,
+    doc="""Elementwise where(input > 0, 1, alpha * exp(input)).""",
 )  # fmt: skip
 
 
@@ -740,7 +1679,8 @@ silu = unary(
 
 
 unary(
-    "silu_slope", activations.silu_slope, lambda xp, ans, x: xp.sigmoid_slope(x) * (2.0 - x * xp.tanh(0.5 * x)), "",
+    "silu_slope", activations.silu_slope, lambda xp, ans, x: xp.sigmoid_slope(x) * (2.0 - x * xp.tanh(0.5 * x)),
+    """Elementwise sigmoid(input) * (1 + input * sigmoid(-input)).""",
     jax="elementwise.silu_slope", saves="x", samples=REAL,
 )  # fmt: skip
 _gelu = unary(
@@ -757,7 +1697,7 @@ unary(
     "gelu_slope",
     activations.gelu_erf_slope,
     lambda xp, ans, x: _bell(xp, x, 0.5) * (2.0 - xp.clamp_max(x * x, 1600.0)) * ONE_OVER_SQRT_TWO_PI,
-    "",
+    """Elementwise ndtr(input) + input * exp(-input**2 / 2) / sqrt(2 * pi).""",
     jax="elementwise.gelu_slope",
     saves="x",
     samples=REAL,
@@ -797,7 +1737,24 @@ unary(
 
 # conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
 abs = unary(
-    "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
+    "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)),
+    """Elementwise absolute value; its derivative at 0 is 0.
+
+    Args:
+        input: tensor of any shape and dtype but bool; the result has its dtype, of complex numbers that of their parts.
+
+    Raises:
+        NotImplementedError: for bools.
+
+    Derivative:
+        input: g * sgn(input)
+
+    Example:
+        >>> tg.abs(tg.tensor([-1.5, 2.0]))
+        tensor([1.5000, 2.0000])
+        >>> tg.abs(tg.tensor([3 + 4j]))
+        tensor([5.])
+    """,
     saves="x",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
@@ -833,12 +1790,36 @@ def _winner(x: Any, y: Any) -> Any:
     return larger if plain else (larger + 0.5 * tied).astype(np.result_type(x, y))
 
 
-define("winner", "constant", _winner, jax="elementwise.winner", arity=2, batch=batching.pointwise, samples=COMPARED)
+define(
+    "winner",
+    "constant",
+    _winner,
+    jax="elementwise.winner",
+    arity=2,
+    batch=batching.pointwise,
+    samples=COMPARED,
+    doc="""Elementwise (1 + sign(input - other)) / 2; 1 where one is nan.""",
+)
 maximum, _ = binary(
     "maximum",
     np.maximum,
     (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
-    "Elementwise larger value; at a tie each side has derivative 1/2.",
+    """Elementwise larger value, nan where either is nan; at a tie each side has derivative 1/2.
+
+    Args:
+        input, other: real tensors, which broadcast; the result has their common dtype.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        input: g * (1 + sign(input - other)) / 2
+        other: g * (1 + sign(other - input)) / 2
+
+    Example:
+        >>> tg.maximum(tg.tensor([1.0, 5.0]), tg.tensor([3.0, tg.nan]))
+        tensor([3., nan])
+    """,
     constant_in="",
     saves="x y",
     refuses=refused_as("c", "maximum not implemented for complex tensors."),
@@ -848,7 +1829,22 @@ minimum, _ = binary(
     "minimum",
     np.minimum,
     (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
-    "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    """Elementwise smaller value, nan where either is nan; at a tie each side has derivative 1/2.
+
+    Args:
+        input, other: real tensors, which broadcast; the result has their common dtype.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        input: g * (1 + sign(other - input)) / 2
+        other: g * (1 + sign(input - other)) / 2
+
+    Example:
+        >>> tg.minimum(tg.tensor([1.0, 5.0]), tg.tensor([3.0, tg.nan]))
+        tensor([1., nan])
+    """,
     constant_in="",
     saves="x y",
     refuses=refused_as("c", "minimum not implemented for complex tensors."),
