@@ -217,7 +217,7 @@ class Readable(Simpler):
             return node
         expression = first_expression(doc_of(called))
         if expression is None:
-            note = re.split(r"[;.](?:\s|$)", doc_of(called))[0]
+            note = re.split(r"[;.](?:\s|$)", doc_of(called).removeprefix("Elementwise "))[0]
             self.unexplained[name.strip("_")] = note
             node.func = ast.Name(name.strip("_"))
             return node

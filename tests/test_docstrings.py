@@ -18,7 +18,17 @@ sys.path.append(str(DOCS))
 
 import make_docstrings  # noqa: E402
 
-NEEDS = {"compile": "jax"}  # functions whose example needs an optional package
+# Functions that need an optional package, and so does their example.
+NEEDS = {
+    "compile": "jax",
+    **dict.fromkeys(
+        (
+            "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
+            "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
+        ),
+        "scipy",
+    ),
+}  # fmt: skip
 # Modules whose functions are still to be done; "tapegrad" has those that are made, not written with `def`.
 PENDING: tuple[str, ...] = ("tapegrad",)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -33,12 +33,42 @@ def _refused(what: str) -> Rule:
 
 
 lgamma = unary(
-    "lgamma", kernels.lgamma, lambda xp, ans, x: xp.digamma(x), "Elementwise log(abs(Gamma(input))).",
+    "lgamma", kernels.lgamma, lambda xp, ans, x: xp.digamma(x),
+    """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * digamma(input)
+
+    Example:
+        >>> tg.lgamma(tg.tensor([0.5, 5.0, 171.0]))
+        tensor([5.7236e-01, 3.1781e+00, 7.0657e+02])
+    """,
     jax="draft", saves="x", singular=True,
     refuses=no_kernel("c", "lgamma_vml_cpu"), samples=samples.AROUND,
 )  # fmt: skip
 digamma = unary(
-    "digamma", kernels.digamma, lambda xp, ans, x: xp.polygamma(x, 1), "Elementwise derivative of lgamma.",
+    "digamma", kernels.digamma, lambda xp, ans, x: xp.polygamma(x, 1),
+    """Elementwise digamma function, the derivative of lgamma; nan at the negative whole numbers, -inf at 0.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * polygamma(input, 1)
+
+    Example:
+        >>> tg.digamma(tg.tensor([1.0, 0.5, 10.0]))
+        tensor([-0.5772, -1.9635,  2.2518])
+    """,
     jax="draft", saves="x", singular=True,
     refuses=no_kernel("c", "digamma"), samples=samples.AROUND,
 )  # fmt: skip
@@ -51,7 +81,7 @@ _polygamma = define(
 
 
 def _density(xp: Any, a: Any, x: Any) -> Any:
-    """The gamma distribution's density of shape a at x: the derivative of P(a, x) by x."""
+    """exp(xlogy(a - 1, x) - x - lgamma(a)), the density at x of the gamma distribution of shape a."""
     return xp.exp(xp.xlogy(a - 1.0, x) - x - xp.lgamma(a))
 
 
@@ -85,6 +115,7 @@ define(
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x),
     jax="draft", saves="a x", arity=2,
     jvp=_j_igamma_shape, batch=batching.pointwise, samples=samples.shapes_and_orders,
+    doc="""Elementwise derivative of P(input, other) by input, of that order.""",
 )  # fmt: skip
 
 
@@ -98,7 +129,22 @@ _zeta, _ = binary(
 # -------------------------------------------------------------------------------------------------------- error family
 
 erfinv = unary(
-    "erfinv", erfinv_kernel, lambda xp, ans, x: xp.exp(xp.square(ans)) * (0.5 * SQRT_PI), "Elementwise inverse of erf.",
+    "erfinv", erfinv_kernel, lambda xp, ans, x: xp.exp(xp.square(ans)) * (0.5 * SQRT_PI),
+    """Elementwise inverse of erf on [-1, 1]; infinite at -1 and 1, nan outside.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * exp(square(result)) * (0.5 * sqrt(pi))
+
+    Example:
+        >>> tg.erfinv(tg.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4769,    inf])
+    """,
     jax="elementwise.erfinv", saves="ans",
     singular=True, refuses=no_kernel("c", "erfinv_vml_cpu"), samples=samples.ERFINV,
 )  # fmt: skip
@@ -114,7 +160,22 @@ def _d_ndtri(xp: Any, ans: Any, x: Any) -> Any:
 
 ndtri = unary(
     "ndtri", kernels.ndtri, _d_ndtri,
-    "Elementwise quantile of the normal distribution.", jax="draft", saves="x ans", singular=True, refuses=no_kernel("c"),
+    """Elementwise quantile of the standard normal distribution, the inverse of ndtr; nan outside [0, 1].
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: see tapegrad/table/special.py, record ndtri
+
+    Example:
+        >>> tg.special.ndtri(tg.tensor([0.5, 0.975, 1e-10]))
+        tensor([ 0.0000,  1.9600, -6.3613])
+    """,
+    jax="draft", saves="x ans", singular=True, refuses=no_kernel("c"),
     samples=samples.NDTRI,
 )  # fmt: skip
 # exp(x*x) times the repeated integral of erfc of that order: Abramowitz and Stegun 7.2
@@ -127,7 +188,24 @@ _erfcx = define(
 
 log_ndtr = unary(
     "log_ndtr", kernels.log_ndtr, lambda xp, ans, x: xp.log_ndtr_derivative(x, 1),
-    "Elementwise logarithm of the normal distribution function, exact in both tails.", jax="draft", saves="x",
+    """Elementwise log(ndtr(input)), the logarithm of the standard normal distribution function, exact in both tails.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * log_ndtr_derivative(input, 1), where log_ndtr_derivative: derivative of log_ndtr of that order
+
+    Example:
+        >>> tg.special.log_ndtr(tg.tensor([0.0, -40.0]))
+        tensor([-6.9315e-01, -8.0461e+02])
+        >>> tg.func.grad(tg.special.log_ndtr)(tg.tensor(-40.0))
+        tensor(40.0250)
+    """,
+    jax="draft", saves="x",
     refuses=no_kernel("c"), samples=samples.LOG_NDTR,
 )  # fmt: skip
 
@@ -145,12 +223,28 @@ define(
     "log_ndtr_derivative", "elementwise", kernels.log_ndtr_derivative, (_d_log_ndtr_derivative,),
     jax="draft", saves="x ans",
     integers="float", samples=samples.LOG_NDTR_DERIVATIVE,
+    doc="""Elementwise derivative of log_ndtr of that order.""",
 )  # fmt: skip
 
 
 entr = unary(
     "entr", _entr, lambda xp, ans, x: -xp.log(x) - 1.0,
-    "Elementwise -input * log(input); 0 at 0, -inf below.", saves="x", singular=True, refuses=no_kernel("c"),
+    """Elementwise entropy -input * log(input); 0 at 0, -inf for negative numbers.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * (-log(input) - 1)
+
+    Example:
+        >>> tg.special.entr(tg.tensor([0.0, 0.5, 2.0]))
+        tensor([ 0.0000,  0.3466, -1.3863])
+    """,
+    saves="x", singular=True, refuses=no_kernel("c"),
     display="SpecialEntr", samples=samples.ENTR,
 )  # fmt: skip
 
@@ -198,31 +292,94 @@ _logit = define(
     "logit", "elementwise", _logit_forward, (_d_logit,), saves="x", singular=True, integers="float",
     refuses=no_kernel("c"), samples=samples.LOGIT,
 )  # fmt: skip
-_bessel = "Elementwise modified Bessel function of the first kind of order {}{}."
 i0 = unary(
     "i0", lambda xp, x: kernels.bessel_i(xp, x, 0, False), lambda xp, ans, x: x * xp.bessel_ratio(x, 1),
-    _bessel.format(0, ""), jax="draft", saves="x", singular=True, refuses=no_kernel("c", "i0_vml_cpu"), samples=REAL,
+    """Elementwise modified Bessel function of the first kind of order 0.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * input * bessel_ratio(input, 1), where bessel_ratio: modified Bessel function of the first kind of that
+            order over input**order
+
+    Example:
+        >>> tg.special.i0(tg.tensor([0.0, 1.0, 5.0]))
+        tensor([ 1.0000,  1.2661, 27.2399])
+    """,
+    jax="draft", saves="x", singular=True, refuses=no_kernel("c", "i0_vml_cpu"), samples=REAL,
 )  # fmt: skip
 i1 = unary(
     "i1", lambda xp, x: kernels.bessel_i1(xp, x, False),
     lambda xp, ans, x: xp.bessel_ratio(x, 0) - xp.bessel_ratio(x, 1),
-    _bessel.format(1, ""), jax="draft", saves="x", singular=True, refuses=no_kernel("c"), samples=REAL,
+    """Elementwise modified Bessel function of the first kind of order 1.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * (bessel_ratio(input, 0) - bessel_ratio(input, 1)), where bessel_ratio: modified Bessel function of the
+            first kind of that order over input**order
+
+    Example:
+        >>> tg.special.i1(tg.tensor([0.0, 1.0, 5.0]))
+        tensor([ 0.0000,  0.5652, 24.3356])
+    """,
+    jax="draft", saves="x", singular=True, refuses=no_kernel("c"), samples=REAL,
 )  # fmt: skip
 # exp(-abs(x)) has derivative 0 at 0
 i0e = unary(
     "i0e", lambda xp, x: kernels.bessel_i(xp, x, 0, True), lambda xp, ans, x: -xp.sign(x) * xp.bessel_mean(x, 1),
-    _bessel.format(0, ", times exp(-abs(input))"),
+    """Elementwise exp(-abs(input)) * i0(input), without overflow; its derivative at 0 is 0.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: -g * sign(input) * bessel_mean(input, 1), where bessel_mean: derivative of that order of exp(-x) * i0(x) at
+            abs(input), but for its sign
+
+    Example:
+        >>> tg.special.i0e(tg.tensor([0.0, 1.0, 1000.0]))
+        tensor([1.0000, 0.4658, 0.0126])
+    """,
     jax="draft", saves="x", refuses=no_kernel("c", "i0e_vml_cpu"), samples=samples.SIGNED,
 )  # fmt: skip
 i1e = unary(
     "i1e", lambda xp, x: kernels.bessel_i1(xp, x, True), lambda xp, ans, x: xp.bessel_mean(x, 2) - xp.bessel_mean(x, 1),
-    _bessel.format(1, ", times exp(-abs(input))"), jax="draft", saves="x", refuses=no_kernel("c"), samples=samples.SIGNED,
+    """Elementwise exp(-abs(input)) * i1(input), without overflow.
+
+    Args:
+        input: float tensor of any shape; integers and bools are computed in the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * (bessel_mean(input, 2) - bessel_mean(input, 1)), where bessel_mean: derivative of that order of exp(-x) *
+            i0(x) at abs(input), but for its sign
+
+    Example:
+        >>> tg.special.i1e(tg.tensor([0.0, 1.0, 1000.0]))
+        tensor([0.0000, 0.2079, 0.0126])
+    """,
+    jax="draft", saves="x", refuses=no_kernel("c"), samples=samples.SIGNED,
 )  # fmt: skip
 # I(order)/x**order
 define(
     "bessel_ratio", "elementwise", lambda xp, x, order: kernels.bessel_i(xp, x, order, False),
     (lambda xp, ans, x, order: x * xp.bessel_ratio(x, order + 1),),
     jax="draft", saves="x", singular=True, integers="float", samples=samples.BESSEL_RATIO,
+    doc="""Elementwise modified Bessel function of the first kind of that order over input**order.""",
 )  # fmt: skip
 # the derivative of exp(-x)*I(0) of that order at abs(x), but for the sign
 define(
@@ -230,6 +387,7 @@ define(
     (lambda xp, ans, x, order: -xp.sign(x) * xp.bessel_mean(x, order + 1),),
     jax="draft", saves="x", integers="float",
     samples=samples.BESSEL_MEAN,
+    doc="""Elementwise derivative of that order of exp(-x) * i0(x) at abs(input), but for its sign.""",
 )  # fmt: skip
 
 
