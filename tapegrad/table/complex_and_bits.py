@@ -43,7 +43,22 @@ copysign, _ = binary(
     np.copysign,
     # 0 where input is 0, as abs; other has derivative 0
     (lambda xp, ans, x, y: xp.sign(x) * xp.sign(ans), 0.0),
-    "Elementwise size of input with the sign of other.",
+    """Elementwise abs(input) with the sign of other, that of -0.0 too; at 0 its derivative is 0.
+
+    Args:
+        input, other: real tensors or numbers, which broadcast; integers give the default dtype.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: g * sign(input) * sign(result)
+        other: 0
+
+    Example:
+        >>> tg.copysign(tg.tensor([1.0, -2.0]), tg.tensor([-0.0, 3.0]))
+        tensor([-1.,  2.])
+    """,
     saves=("x ans", ""),
     integers="float",
     refuses=no_kernel("c"),
@@ -64,18 +79,90 @@ def _infinite(xp: Any, x: Any, sign: int) -> Any:
 
 
 _predicate(
-    "signbit", _signbit, "Whether each element carries a minus sign, -0.0 included.",
+    "signbit", _signbit,
+    """Elementwise: whether the element carries a minus sign, that of -0.0 included.
+
+    Args:
+        input: real tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.signbit(tg.tensor([-1.0, -0.0, 2.0]))
+        tensor([ True,  True, False])
+    """,
     refuses=refused_as("c", "signbit is not implemented for complex tensors.", NotImplementedError),
 )  # fmt: skip
 _predicate(
-    "isposinf", lambda xp, x: _infinite(xp, x, 1), "Whether each element is +inf.",
+    "isposinf", lambda xp, x: _infinite(xp, x, 1),
+    """Elementwise: whether the element is inf.
+
+    Args:
+        input: real tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isposinf(tg.tensor([-tg.inf, 1.0, tg.inf]))
+        tensor([False, False,  True])
+    """,
     refuses=refused_as("c", "isposinf does not support complex inputs."),
 )  # fmt: skip
 _predicate(
-    "isneginf", lambda xp, x: _infinite(xp, x, -1), "Whether each element is -inf.",
+    "isneginf", lambda xp, x: _infinite(xp, x, -1),
+    """Elementwise: whether the element is -inf.
+
+    Args:
+        input: real tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isneginf(tg.tensor([-tg.inf, 1.0, tg.inf]))
+        tensor([ True, False, False])
+    """,
     refuses=refused_as("c", "isneginf does not support complex inputs."),
 )  # fmt: skip
-_predicate("isreal", lambda xp, x: xp.isreal(x), "Whether each element has an imaginary part of 0.")
+_predicate(
+    "isreal",
+    lambda xp, x: xp.isreal(x),
+    """Elementwise: whether the imaginary part is 0; True for real numbers.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Returns:
+        A bool tensor of input's shape.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.isreal(tg.tensor([1 + 0j, 1j]))
+        tensor([ True, False])
+    """,
+)
 
 # The mask of input: where it is the larger, where they are equal, and where other is nan (unequal to itself).
 NO_EXTREME = {
@@ -88,7 +175,22 @@ fmax, _ = binary(
         lambda xp, ans, x, y: xp.logical_or(xp.ge(x, y), xp.ne(y, y)),
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.ge(x, y), xp.ne(y, y))),
     ),
-    "Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.",
+    """Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.
+
+    Args:
+        input, other: real tensors, which broadcast; the result has their common dtype.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        input: g * ((input >= other) | (other != other))
+        other: g * ~((input >= other) | (other != other))
+
+    Example:
+        >>> tg.fmax(tg.tensor([1.0, 5.0]), tg.tensor([3.0, tg.nan]))
+        tensor([3., 5.])
+    """,
     constant_in="",
     saves="x y",
     refuses=NO_EXTREME["fmax"],
@@ -101,7 +203,22 @@ fmin, _ = binary(
         lambda xp, ans, x, y: xp.logical_or(xp.le(x, y), xp.ne(y, y)),
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.le(x, y), xp.ne(y, y))),
     ),
-    "Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.",
+    """Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.
+
+    Args:
+        input, other: real tensors, which broadcast; the result has their common dtype.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Derivative:
+        input: g * ((input <= other) | (other != other))
+        other: g * ~((input <= other) | (other != other))
+
+    Example:
+        >>> tg.fmin(tg.tensor([1.0, 5.0]), tg.tensor([3.0, tg.nan]))
+        tensor([1., 5.])
+    """,
     constant_in="",
     saves="x y",
     refuses=NO_EXTREME["fmin"],
@@ -112,14 +229,45 @@ fmin, _ = binary(
 
 NO_FRACTION = no_kernel("cbiu")
 frac = unary(
-    "frac", lambda xp, x: x - xp.trunc(x), 1.0, "Elementwise fractional part, with the sign of input.", integers="keep",
+    "frac", lambda xp, x: x - xp.trunc(x), 1.0,
+    """Elementwise input - trunc(input): the fractional part, with the sign of input.
+
+    Args:
+        input: float tensor of any shape.
+
+    Raises:
+        NotImplementedError: for other dtypes.
+
+    Derivative:
+        input: g
+
+    Example:
+        >>> tg.frac(tg.tensor([1.25, -3.5]))
+        tensor([ 0.2500, -0.5000])
+    """,
+    integers="keep",
     refuses=NO_FRACTION, samples=samples.FRAC,
 )  # fmt: skip
 nextafter, _ = binary(
     "nextafter",
     np.nextafter,
     (lambda xp, ans, x, y: xp.ne(x, y), 0.0),  # 0 where it stays
-    "Elementwise next number after input towards other.",
+    """Elementwise next number of the dtype after input towards other.
+
+    Args:
+        input, other: float tensors of one dtype, which broadcast.
+
+    Raises:
+        NotImplementedError: for other dtypes.
+
+    Derivative:
+        input: g * (input != other)
+        other: 0
+
+    Example:
+        >>> tg.nextafter(tg.tensor(1.0), tg.tensor(2.0)) - 1
+        tensor(1.1921e-07)
+    """,
     constant_in="",
     saves=("x y", ""),
     refuses=NO_FRACTION,
@@ -152,8 +300,46 @@ def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> Non
     )  # fmt: skip
 
 
-_whole("gcd", "gcd_cpu", lambda xp, x, y: xp.gcd(x, y), "Elementwise greatest common divisor of integers.")
-_whole("lcm", "lcm_cpu", lambda xp, x, y: xp.lcm(x, y), "Elementwise least common multiple of integers.")
+_whole(
+    "gcd",
+    "gcd_cpu",
+    lambda xp, x, y: xp.gcd(x, y),
+    """Elementwise greatest common divisor, >= 0; of 0 and 0 it is 0.
+
+    Args:
+        input, other: integer tensors or numbers, which broadcast; the result has their common dtype.
+
+    Raises:
+        NotImplementedError: for other dtypes, bool among them.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.gcd(tg.tensor([12, -8]), 18)
+        tensor([6, 2])
+    """,
+)
+_whole(
+    "lcm",
+    "lcm_cpu",
+    lambda xp, x, y: xp.lcm(x, y),
+    """Elementwise least common multiple, >= 0.
+
+    Args:
+        input, other: integer tensors or numbers, which broadcast; the result has their common dtype.
+
+    Raises:
+        NotImplementedError: for other dtypes, bool among them.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.lcm(tg.tensor([4, 6]), 10)
+        tensor([20, 30])
+    """,
+)
 
 
 def _shift(name: str) -> Callable[..., Any]:
@@ -171,10 +357,42 @@ def _shift(name: str) -> Callable[..., Any]:
 
 
 _whole(
-    "bitwise_left_shift", "lshift_cpu", _shift("left_shift"), "Elementwise input * 2**other of integers."
+    "bitwise_left_shift", "lshift_cpu", _shift("left_shift"),
+    """Elementwise input * 2**other: the bits moved to the left; 0 where other is negative or the number of bits or more.
+
+    Args:
+        input, other: integer tensors or numbers, which broadcast; the result has their common dtype.
+
+    Raises:
+        NotImplementedError: for other dtypes, bool among them.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_left_shift(tg.tensor([1, 5]), 2)
+        tensor([ 4, 20])
+    """
 )  # fmt: skip
 _whole(
-    "bitwise_right_shift", "rshift_cpu", _shift("right_shift"), "Elementwise input / 2**other of integers, rounded down."
+    "bitwise_right_shift", "rshift_cpu", _shift("right_shift"),
+    """Elementwise floor(input / 2**other): the bits moved to the right, copies of the sign's following.
+
+    Where other is negative, or the number of bits or more, the result is 0, or -1 for a negative input.
+
+    Args:
+        input, other: integer tensors or numbers, which broadcast; the result has their common dtype.
+
+    Raises:
+        NotImplementedError: for other dtypes, bool among them.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.bitwise_right_shift(tg.tensor([20, -5]), 2)
+        tensor([ 5, -2])
+    """
 )  # fmt: skip
 
 
