@@ -17,7 +17,7 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import make_reference
@@ -30,7 +30,7 @@ from tapegrad.testing import samples_of
 
 ROOT = pathlib.Path(make_reference.tg.__file__).parent
 WIDTH = 125
-LONGEST = 220  # characters of a formula; a longer one is better read in the source
+LONGEST = 260  # characters of a formula; a longer one is better read in the source
 RENAMED = {"dims": "dim", "axis": "dim", "slope": "negative_slope"}  # parameters of records to those of public functions
 # What public functions do before or after they call their record: nothing of it is in the derivative.
 BESIDE = {"out", "axis", "keepdims", "dtype", "inplace", "_stacklevel", "generator"}
@@ -200,8 +200,11 @@ class Readable(Simpler):
             return self.visit(copy.deepcopy(constant(self.scope["__name__"], node.id)) or ast.Constant(value))
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return ast.Name("g") if ast.unparse(node) == "gs[0]" else self.generic_visit(node)
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        if isinstance(node.value, ast.Name) and node.value.id in ("xp", "math"):
+        if isinstance(node.value, ast.Name) and node.value.id in ("xp", "math", "builtins"):
             return ast.Name(node.attr)
         return self.generic_visit(node)
 
@@ -215,13 +218,13 @@ class Readable(Simpler):
         called = TABLE.get(name) if own else self.scope.get(name)
         if not isinstance(called, Op | types.FunctionType) or (own and name in public_names()):
             return node
-        expression = first_expression(doc_of(called))
+        arguments = arguments_of(called)
+        expression = first_expression(doc_of(called), arguments)
         if expression is None:
             note = re.split(r"[;.](?:\s|$)", doc_of(called).removeprefix("Elementwise "))[0]
-            self.unexplained[name.strip("_")] = note
+            self.unexplained[name.strip("_")] = note[:1].lower() + note[1:]
             node.func = ast.Name(name.strip("_"))
             return node
-        arguments = arguments_of(called)
         given = {k.arg: k.value for k in node.keywords}
         return Substituted({**arguments, **dict(zip(arguments, node.args, strict=False)), **given}).visit(expression)
 
@@ -257,15 +260,17 @@ def doc_of(called: Op | types.FunctionType) -> str:
     return inspect.getdoc(called.call if isinstance(called, Op) else called) or ""
 
 
-def first_expression(doc: str) -> ast.expr | None:
-    """The expression that a text begins with, as in "Elementwise 1 / sqrt(1 + input**2); it does not overflow."."""
+def first_expression(doc: str, arguments: Iterable[str]) -> ast.expr | None:
+    """The expression of the arguments that a text begins with, as "Elementwise 1 / sqrt(1 + input**2); no overflow." does."""
     words = re.split(r"[;:,.](?:\s|$)", doc.removeprefix("Elementwise "))
     for end in range(len(words), 0, -1):
         try:
             node = ast.parse(", ".join(words[:end]).rstrip(" ,"), mode="eval").body
         except SyntaxError:
             continue
-        if isinstance(node, ast.BinOp | ast.Call | ast.UnaryOp | ast.IfExp):
+        called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+        named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
+        if isinstance(node, ast.BinOp | ast.Call | ast.UnaryOp) and named <= {*arguments, "pi"}:
             return node
     return None
 

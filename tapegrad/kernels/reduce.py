@@ -32,6 +32,7 @@ def _spread(g: Any, shape: tuple[int, ...], dims: Dims, keepdim: bool) -> Any:
 
 
 def _count(shape: tuple[int, ...], dims: Dims) -> int:
+    """Number of elements along the dimensions, or all."""
     return math.prod(shape if dims is None else [shape[d] for d in dims])
 
 
@@ -181,7 +182,7 @@ def _dot_along(xp: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 def _kept_shape(shape: tuple[int, ...], dims: Dims) -> tuple[int, ...]:
-    """Shape of a reduction's result that keeps the dimensions with size 1."""
+    """The shape with size 1 in place of the reduced dimensions."""
     return tuple([1 if dims is None or d in dims else n for d, n in enumerate(shape)])
 
 

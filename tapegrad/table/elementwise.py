@@ -552,7 +552,7 @@ def _strong_tangent(xp: Any, tangents: Any, ans: Any, g: Any, d: Any) -> Any:
 
 binary(
     "strong_mul", _strong, (lambda xp, ans, g, d: xp.mask_derivative(d, g), lambda xp, ans, g, d: g),
-    "g * d, and 0 where g is exactly 0.",
+    "Elementwise input * other; 0 where input is exactly 0.",
     jax="elementwise.strong_mul", saves=("g d", "g"), display="Mul", samples=samples.at_zero, singular=True,
     jvp=_strong_tangent,
 )  # fmt: skip

@@ -86,6 +86,7 @@ def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, ke
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
        jax="reduce.spread", batch=batching.shape_and_dims(1), display="Expand",
        samples=samples.SPREAD,
+    doc="""The first argument repeated along the dimensions that were reduced.""",
 )  # fmt: skip
 _sum = define(
     "sum", "linear", _forward_sum,
@@ -166,7 +167,8 @@ define(
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
-    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "",
+    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans),
+    """Elementwise exp(input - other); 0 where input is -inf, whatever other is.""",
     jax="draft", saves="ans", integers="float",
     samples=samples.EXP_DIFF,
 )  # fmt: skip
@@ -188,6 +190,7 @@ define(
     "exp_shares", "general", _exp_shares, (_d_exp_shares,), jax="reduce.exp_shares", saves="ans", batch=along,
     jvp=lambda xp, ts, ans, x, dims: ans * xp.centred(ts[0], ans, dims), zero_blocks="slices", display="Softmax",
     samples=samples.EXP_SHARES,
+    doc="""exp(input - logsumexp(input, dims, True)).""",
 )  # fmt: skip
 
 
@@ -219,6 +222,7 @@ define(
     ),
     jax="reduce.centred", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred, zero_blocks="slices", display="Sub",
     samples=samples.CENTRED,
+    doc="""input - sum(other * input, dims, True).""",
 )  # fmt: skip
 define(
     "centred_transposed", "general", _centred_transposed,
@@ -229,6 +233,7 @@ define(
     jax="reduce.centred_transposed", saves=("p", "g"), arity=2, batch=along, jvp=_j_centred_transposed, zero_blocks="slices",
     display="Sub",
     samples=samples.CENTRED,
+    doc="""input - other * sum(input, dims, True).""",
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
@@ -285,6 +290,7 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
 define(
     "tie_share", "constant", _tie_share,
     jax="reduce.tie_share", arity=2, batch=along, samples=samples.TIE_SHARE,
+    doc="""1 over their number for the elements that are the extreme one, and 0 for the others.""",
 )  # fmt: skip
 
 
@@ -370,6 +376,7 @@ define(
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
     jax="reduce.scatter_zeros", saves=("index", ""), arity=2,
     batch=batching.shape_and_dims(1), samples=samples.along_dim,
+    doc="""The first argument at the indices along dim, and 0 elsewhere.""",
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
@@ -377,6 +384,7 @@ define(
     jax="reduce.scatter_sum", saves=("index", ""), arity=2,
     batch=batching.shape_and_dims(1),
     wide=True, samples=samples.along_dim_twice,
+    doc="""The first argument added up at the indices along dim.""",
 )  # fmt: skip
 define(
     "take_along", "linear", lambda xp, x, index, dim: take_along(x, index, dim),
@@ -386,6 +394,7 @@ define(
 
 
 def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
+    """h with h[k] = g[k] + conj(a[k + 1]) * h[k + 1] along dim."""
     dims = (dim,)
     return xp.flip(xp.linear_scan(xp.flip(xp.conj(xp.shift(a, dim, -1, 0.0)), dims), xp.flip(g, dims), dim), dims)
 
@@ -402,7 +411,9 @@ def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
 define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), jax="reduce.shift",
        saves="", wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
-       batch=along, samples=samples.SHIFT)  # fmt: skip
+       batch=along, samples=samples.SHIFT,
+    doc="""The first argument moved by so many places along dim.""",
+)  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
@@ -475,7 +486,9 @@ def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
 
 define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.prod_others", saves="x",
        batch=along,
-       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
+       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS,
+    doc="""Product of the other elements along dim.""",
+)  # fmt: skip
 _prod = define("prod", "general", lambda xp, x, dim, keepdim: xp.in_order(xp.multiply.reduce(x, axis=dim, keepdims=keepdim)),
                (_d_prod,), saves="x", batch=along, jvp=_j_prod, zero_blocks="slices",
                samples=samples.PRODUCTS)  # fmt: skip
