@@ -24,17 +24,18 @@ import make_reference
 import numpy as np
 from make_reference import NAMESPACES, node_of, source_of
 
+import tapegrad as tg
 from tapegrad.core.op import TABLE, Op
 from tapegrad.functions.derived import FOUND
 from tapegrad.testing import samples_of
 
-ROOT = pathlib.Path(make_reference.tg.__file__).parent
+ROOT = pathlib.Path(tg.__file__).parent
 WIDTH = 125
 LONGEST = 260  # characters of a formula; a longer one is better read in the source
 RENAMED = {"dims": "dim", "axis": "dim", "slope": "negative_slope"}  # parameters of records to those of public functions
 # What public functions do before or after they call their record: nothing of it is in the derivative.
 BESIDE = {"out", "axis", "keepdims", "dtype", "inplace", "_stacklevel", "generator"}
-SEVERAL = {"angle", "sgn"}  # public functions with another record for complex numbers
+SEVERAL = {"angle", "sgn", "softsign"}  # public functions with another record for complex numbers
 COMPARED = {"eq": ast.Eq(), "ne": ast.NotEq(), "lt": ast.Lt(), "le": ast.LtE(), "gt": ast.Gt(), "ge": ast.GtE()}
 LOGICAL = {"logical_and": ast.BitAnd(), "logical_or": ast.BitOr(), "logical_not": ast.Invert()}
 STOPS = "none: the gradient stops here"
@@ -82,10 +83,10 @@ def derivative(function: types.FunctionType, op: Op) -> list[str]:
     rules = op.rules if len(op.rules) == op.arity else op.rules * op.arity
     if all(rule is None for rule in rules):
         return [STOPS]
-    return [f"{name}: {text(op, rule, arrays)}" for name, rule in zip(arrays, rules, strict=True)]
+    return [f"{name}: {text(function, op, rule)}" for name, rule in zip(arrays, rules, strict=True)]
 
 
-def text(op: Op, rule: object, arrays: list[str]) -> str:
+def text(function: types.FunctionType, op: Op, rule: object) -> str:
     """What an argument's cotangent is."""
     if rule is None:
         return "none"
@@ -94,12 +95,13 @@ def text(op: Op, rule: object, arrays: list[str]) -> str:
     body = None if op.joint or not isinstance(rule, types.FunctionType) else statements(rule)
     if body is None:
         return in_source(op, rule)
+    arrays = list(inspect.signature(function).parameters)[: op.arity]
     own = rule.__code__.co_varnames[2 if op.kind == "elementwise" else 3 : rule.__code__.co_argcount]
     names = {**dict(zip(own, [*arrays, *parameters(op)], strict=False)), "ans": "result"}
     readable = Readable(names, rule.__globals__)
     *before, result = [readable.visit(copy.deepcopy(node)) for node in body]
     if op.kind == "elementwise":
-        result = conjugate_of(result) if takes_complex(op) else times_g(result)
+        result = conjugate_of(result) if takes_complex(function, op) else times_g(result)
     formula, *where = [ast.unparse(ast.fix_missing_locations(node)).replace(" ** ", "**") for node in (result, *before)]
     where += [f"{name}: {note}" for name, note in readable.unexplained.items()]
     formula += f", where {'; '.join(where)}" if where else ""
@@ -160,8 +162,14 @@ def is_minus_one(node: ast.expr) -> bool:
 
 
 @functools.cache
-def takes_complex(op: Op) -> bool:
-    return any(np.iscomplexobj(a) for sample in samples_of(op) for a in sample.arrays)
+def takes_complex(function: types.FunctionType, op: Op) -> bool:
+    if op.params:
+        return any(np.iscomplexobj(a) for sample in samples_of(op) for a in sample.arrays)
+    try:
+        function(*[tg.tensor([0.5 + 0.1j])] * op.arity)
+    except (NotImplementedError, RuntimeError, TypeError):
+        return False
+    return True
 
 
 class Simpler(ast.NodeTransformer):
@@ -261,7 +269,7 @@ def doc_of(called: Op | types.FunctionType) -> str:
 
 
 def first_expression(doc: str, arguments: Iterable[str]) -> ast.expr | None:
-    """The expression of the arguments that a text begins with, as "Elementwise 1 / sqrt(1 + input**2); no overflow." does."""
+    """The expression of arguments that a text begins with, as "Elementwise 1 / sqrt(1 + input**2); no overflow." does."""
     words = re.split(r"[;:,.](?:\s|$)", doc.removeprefix("Elementwise "))
     for end in range(len(words), 0, -1):
         try:
@@ -329,9 +337,9 @@ def with_part(doc: str, lines: list[str], width: int) -> str:
             text, width, initial_indent="    ", subsequent_indent="        ", break_long_words=False, break_on_hyphens=False
         )
     ]  # fmt: skip
-    part = "\n".join(["Derivative:", *wrapped])
+    part = "\n".join(["\n\nDerivative:", *wrapped]) if lines else ""
     before, example, after = doc.partition("\n\nExample:\n")
-    return re.sub(r"\n{3,}", "\n\n", f"{before}\n\n{part}{example}{after}")
+    return re.sub(r"\n{3,}", "\n\n", f"{before}{part}{example}{after}")
 
 
 def as_literal(doc: str, indent: str) -> str:
@@ -343,18 +351,16 @@ def edits() -> dict[pathlib.Path, list[tuple[ast.Constant, str]]]:
     """By file, the literals that are not current, with what they should be."""
     found: dict[pathlib.Path, list[tuple[ast.Constant, str]]] = {}
     for function in public_functions():
-        op = record_of(function)
-        if op is None:
-            continue
-        doc = inspect.getdoc(function) or ""
+        op, doc = record_of(function), inspect.getdoc(function) or ""
         where = literals().get((function.__name__, doc))
         if where is None:
-            print(f"{function.__name__}: no text in the source", file=sys.stderr)
+            if op is not None:
+                raise LookupError(f"{function.__name__}: its text does not stand in the source as one literal")
             continue
         path, node = where
         line = path.read_text().splitlines()[node.lineno - 1]
         indent = line[: len(line) - len(line.lstrip())]
-        new = with_part(doc, derivative(function, op), WIDTH - len(indent))
+        new = with_part(doc, [] if op is None else derivative(function, op), WIDTH - len(indent))
         if new != doc:
             found.setdefault(path, []).append((node, as_literal(new, indent)))
     return found

@@ -305,7 +305,7 @@ def rpow(exponent: Any, base: Any) -> Any:
 def sgn(input: Any) -> Any:
     """Elementwise sign; of complex numbers the direction z / abs(z), and 0 at 0.
 
-    The derivative of the sign is 0; the gradient of the direction is the part across z of the result's, over abs(z), and 0 at 0.
+    The derivative of the sign is 0; the gradient of the direction is the part of the result's across z, over abs(z); 0 at 0.
 
     Args:
         input: tensor of any shape and dtype; the result has its dtype.

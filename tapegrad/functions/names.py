@@ -60,7 +60,7 @@ activation:
     softmax                             functional
     _softmax_backward_data              tg
     softmin                             functional
-    softplus                            functional
+    softplus                            tg functional
     softshrink                          functional
     softsign                            functional
     tanh                                functional

@@ -50,7 +50,18 @@ tanhshrink = unary(
     "tanhshrink",
     activations.tanhshrink,
     lambda xp, ans, x: xp.square(xp.tanh(x)),
-    "Elementwise input - tanh(input); it and its derivative are exact near 0.",
+    """Elementwise input - tanh(input); it and its derivative are exact near 0, where the difference would lose its digits.
+
+    Args:
+        input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
+
+    Derivative:
+        input: g * conj(square(tanh(input)))
+
+    Example:
+        >>> tg.nn.functional.tanhshrink(tg.tensor([0.0, 1.0, 1e-3]))
+        tensor([0.0000e+00, 2.3841e-01, 3.3333e-10])
+    """,
     jax="elementwise.tanhshrink",
     saves="x",
     display="Sub",
@@ -69,6 +80,7 @@ _hardswish = unary(
 )
 unary(
     "hardswish_slope", activations.hardswish_slope,
-    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "",
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0),
+    """Elementwise 0 up to -3, 1 from 3 on, and input / 3 + 1 / 2 between.""",
     jax="elementwise.hardswish_slope", constant_in="", saves="x", samples=samples.HARDSWISH,
 )  # fmt: skip

@@ -1540,7 +1540,7 @@ sigmoid = unary(
         input: float or complex tensor of any shape; integers and bools are computed in the default dtype.
 
     Derivative:
-        input: g * sigmoid(input) * sigmoid(-input)
+        input: g * conj(sigmoid(input) * sigmoid(-input))
 
     Example:
         >>> tg.sigmoid(tg.tensor([0.0, 2.0, -30.0]))
