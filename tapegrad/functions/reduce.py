@@ -87,7 +87,22 @@ def _in_dtype_of_out(function: F) -> F:
 @showing(keepdim=False, keepdims=False)
 def sum(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
-    """Sum over the given dimensions, or all; integers and bools give int64."""
+    """Sum over the given dimensions, or all.
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+
+    Derivative:
+        input: spread(g, input.shape, dim, keepdim), where spread: the first argument repeated along the dimensions that were
+            reduced
+
+    Example:
+        >>> tg.sum(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([3., 7.])
+    """
     if out is not None:
         dtype = in_dtype_of("sum", out, dtype)
     x = _start(input, dtype)
@@ -120,7 +135,25 @@ def _float_only(name: str, x: Any) -> None:
 @showing(keepdim=False, keepdims=False)
 def mean(input: Any, dim: Any = None, keepdim: Any = None, *, axis: Any = None, keepdims: Any = None,
          dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
-    """Mean over the given dimensions, or all; floating point only."""
+    """Mean over the given dimensions, or all: sum / count; of no elements it is nan.
+
+    Args:
+        input: float or complex tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype; integers need one.
+
+    Raises:
+        RuntimeError: for integers and bools without a dtype.
+
+    Derivative:
+        input: spread(g * (1 / max(count(input.shape, dim), 1)), input.shape, dim, keepdim), where count: number of elements
+            along the dimensions, or all; spread: the first argument repeated along the dimensions that were reduced
+
+    Example:
+        >>> tg.mean(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([1.5000, 3.5000])
+    """
     if out is not None and dtype is not None:
         in_dtype_of("mean", out, dtype)
     x = _start(input, dtype)
@@ -137,14 +170,44 @@ def _correction(unbiased: Any, correction: Any) -> float:
 @with_out
 @numpy_names
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1) -> Any:
-    """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
+    """Variance over the given dimensions, or all: sum(abs(input - mean)**2) / (count - correction).
+
+    Args:
+        input: float or complex tensor; the result is real.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        unbiased: False for correction 0, True for 1.
+        correction: default 1 (Bessel's).
+
+    Raises:
+        RuntimeError: for integers and bools.
+
+    Example:
+        >>> tg.var(tg.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor(1.6667)
+    """
     return _deviation(_var_op, "std and var", input, dim, unbiased, keepdim, correction)
 
 
 @with_out
 @numpy_names
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1) -> Any:
-    """Standard deviation; its derivative is 0 where it is 0."""
+    """Standard deviation over the given dimensions, or all: sqrt(var(input)); where it is 0 its derivative is 0.
+
+    Args:
+        input: float or complex tensor; the result is real.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        unbiased: False for correction 0, True for 1.
+        correction: default 1 (Bessel's).
+
+    Raises:
+        RuntimeError: for integers and bools.
+
+    Example:
+        >>> tg.std(tg.tensor([[1.0, 3.0], [2.0, 2.0]]), dim=1)
+        tensor([1.4142, 0.0000])
+    """
     return _deviation(_std_op, "std and var", input, dim, unbiased, keepdim, correction)
 
 
@@ -162,7 +225,24 @@ def _deviation(op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim:
 @numpy_names
 @casting.in_float32
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
+    """Product over the given dimensions, or all; derivatives of any order do not divide, so that zeros are harmless.
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+
+    Derivative:
+        input: reshape(g, kept_shape(input.shape, (dim,))) * conj(prod_others(input, dim)), where kept_shape: the shape with
+            size 1 in place of the reduced dimensions; prod_others: product of the other elements along dim
+
+    Example:
+        >>> x = tg.tensor([2.0, 0.0, 3.0], requires_grad=True)
+        >>> tg.prod(x).backward()
+        >>> x.grad
+        tensor([0., 6., 0.])
+    """
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
         x = TABLE["cast"].call(x, np.dtype(np.int64))
@@ -195,14 +275,52 @@ def not_empty(name: str, x: Any, dims: Dims) -> None:
 @with_out
 @numpy_names
 def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Largest value over the given dimensions, or all; ties share the gradient evenly."""
+    """Largest value over the given dimensions, or all; elements that are equal to it share the gradient evenly.
+
+    Args:
+        input: real tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+
+    Raises:
+        RuntimeError, IndexError: if there are no elements.
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: tie_share(input, result, dim, keepdim) * reshape(g, kept_shape(input.shape, dim)), where tie_share: 1 over
+            their number for the elements that are the extreme one, and 0 for the others; kept_shape: the shape with size 1
+            in place of the reduced dimensions
+
+    Example:
+        >>> tg.amax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+        tensor([2., 4.])
+    """
     return _extreme_value("amax", _amax, input, dim, keepdim)
 
 
 @with_out
 @numpy_names
 def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
+    """Smallest value over the given dimensions, or all; elements that are equal to it share the gradient evenly.
+
+    Args:
+        input: real tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+
+    Raises:
+        RuntimeError, IndexError: if there are no elements.
+        NotImplementedError: for complex numbers.
+
+    Derivative:
+        input: tie_share(input, result, dim, keepdim) * reshape(g, kept_shape(input.shape, dim)), where tie_share: 1 over
+            their number for the elements that are the extreme one, and 0 for the others; kept_shape: the shape with size 1
+            in place of the reduced dimensions
+
+    Example:
+        >>> tg.amin(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+        tensor([1., 3.])
+    """
     return _extreme_value("amin", _amin, input, dim, keepdim)
 
 
@@ -216,7 +334,25 @@ def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool) -> A
 @with_out
 @numpy_names
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
+    """Smallest and largest value along a dimension, or of all; elements that are equal to one share its gradient evenly.
+
+    Args:
+        input: real tensor.
+        dim: a dimension; None for all.
+        keepdim: keep the reduced dimension, with size 1.
+
+    Returns:
+        A named tuple (min, max).
+
+    Raises:
+        RuntimeError, IndexError: if there are no elements.
+
+    Example:
+        >>> tg.aminmax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+        torch.return_types.aminmax(
+        min=tensor([1., 3.]),
+        max=tensor([2., 4.]))
+    """
     x = tensor(input)
     dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None, "aminmax")
     if dims is None and not x._d.size:
@@ -255,22 +391,110 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
 
 
 max = _extreme("max", _amax, _max_dim, "maximum")
-max.__doc__ = """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
+max.__doc__ = """Largest value of all; with dim: (values, indices) along it; with a tensor: the elementwise maximum.
+
+Of all, elements that are equal to it share the gradient evenly; along dim the first of them has it.
+
+Args:
+    input: real tensor.
+    dim: a dimension, or another tensor.
+    keepdim: keep the reduced dimension, with size 1.
+
+Returns:
+    A tensor; with dim a named tuple (values, indices), indices in int64.
+
+Raises:
+    RuntimeError, IndexError: if there are no elements.
+    NotImplementedError: for complex numbers.
+
+Example:
+    >>> x = tg.tensor([[1.0, 2.0], [4.0, 3.0]])
+    >>> tg.max(x)
+    tensor(4.)
+    >>> tg.max(x, dim=1)
+    torch.return_types.max(
+    values=tensor([2., 4.]),
+    indices=tensor([1, 0]))
+"""
 min = _extreme("min", _amin, _min_dim, "minimum")
-min.__doc__ = """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
+min.__doc__ = """Smallest value of all; with dim: (values, indices) along it; with a tensor: the elementwise minimum.
+
+Of all, elements that are equal to it share the gradient evenly; along dim the first of them has it.
+
+Args:
+    input: real tensor.
+    dim: a dimension, or another tensor.
+    keepdim: keep the reduced dimension, with size 1.
+
+Returns:
+    A tensor; with dim a named tuple (values, indices), indices in int64.
+
+Raises:
+    RuntimeError, IndexError: if there are no elements.
+    NotImplementedError: for complex numbers.
+
+Example:
+    >>> x = tg.tensor([[1.0, 2.0], [4.0, 3.0]])
+    >>> tg.min(x)
+    tensor(1.)
+    >>> tg.min(x, dim=1)
+    torch.return_types.min(
+    values=tensor([1., 3.]),
+    indices=tensor([0, 1]))
+"""
 
 
 @with_out
 @numpy_names
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the largest element along `dim`, or in the flattened tensor."""
+    """Index of the largest element along dim, or in the flattened tensor; of several that are equal, the first.
+
+    Args:
+        input: real tensor.
+        dim: a dimension; None for the flattened tensor.
+        keepdim: keep the reduced dimension, with size 1.
+
+    Returns:
+        An int64 tensor.
+
+    Raises:
+        IndexError: if there are no elements.
+        RuntimeError: for complex numbers and bools.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.argmax(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+        tensor([1, 0])
+    """
     return _index_of("argmax", _argmax, input, dim, keepdim)
 
 
 @with_out
 @numpy_names
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the smallest element along `dim`, or in the flattened tensor."""
+    """Index of the smallest element along dim, or in the flattened tensor; of several that are equal, the first.
+
+    Args:
+        input: real tensor.
+        dim: a dimension; None for the flattened tensor.
+        keepdim: keep the reduced dimension, with size 1.
+
+    Returns:
+        An int64 tensor.
+
+    Raises:
+        IndexError: if there are no elements.
+        RuntimeError: for complex numbers and bools.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.argmin(tg.tensor([[1.0, 2.0], [4.0, 3.0]]), dim=1)
+        tensor([0, 1])
+    """
     return _index_of("argmin", _argmin, input, dim, keepdim)
 
 
@@ -286,7 +510,23 @@ def _index_of(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) ->
 @with_out
 @numpy_names
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
+    """Whether all elements are true, that is not 0, over the given dimensions, or all; True of no elements.
+
+    Args:
+        input: tensor of any dtype.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+
+    Returns:
+        A bool tensor; of uint8 a uint8 tensor of 1 and 0.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.all(tg.tensor([[1.0, 2.0], [0.0, 3.0]]), dim=1)
+        tensor([ True, False])
+    """
     x = tensor(input)
     return _truth(x, _all(x, _dims_of_truth("all", x, dim), keepdim))
 
@@ -303,14 +543,45 @@ def _truth(x: Any, result: Any) -> Any:
 @with_out
 @numpy_names
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether any element is true (nonzero); of uint8, 1 or 0."""
+    """Whether any element is true, that is not 0, over the given dimensions, or all; False of no elements.
+
+    Args:
+        input: tensor of any dtype.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+
+    Returns:
+        A bool tensor; of uint8 a uint8 tensor of 1 and 0.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.any(tg.tensor([[0.0, 0.0], [0.0, 3.0]]), dim=1)
+        tensor([False,  True])
+    """
     x = tensor(input)
     return _truth(x, _any(x, _dims_of_truth("any", x, dim), keepdim))
 
 
 @numpy_names
 def count_nonzero(input: Any, dim: Any = None) -> Any:
-    """Number of elements that are not zero."""
+    """Number of elements that are not 0 over the given dimensions, or all.
+
+    Args:
+        input: tensor of any dtype.
+        dim: a dimension or several; None for all.
+
+    Returns:
+        An int64 tensor.
+
+    Derivative:
+        none: the gradient stops here
+
+    Example:
+        >>> tg.count_nonzero(tg.tensor([[1.0, 2.0], [0.0, 3.0]]), dim=1)
+        tensor([2, 1])
+    """
     x = tensor(input)
     return _count_nonzero(x, reduced_dims(x, dim, None, "count_nonzero"))
 
@@ -335,7 +606,27 @@ def wider(name: str, own: Any, dtype: Any) -> Any:
 @numpy_names
 @with_grad_fn_name("LinalgVectorNormBackward0")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
+    """Norm over the given dimensions, or all: sum(abs(input)**p)**(1 / p), scaled so that nothing overflows.
+
+    The derivative at the zero vector is 0. p may be inf (largest size), -inf (smallest), 0 (number of elements that are not
+    0).
+
+    Args:
+        input: float or complex tensor; the result is real.
+        p: a number, or "fro" (the default: 2), or "nuc" for the sum of the singular values of matrices.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+
+    Raises:
+        RuntimeError: for integers and bools, or another word.
+
+    Example:
+        >>> x = tg.tensor([3.0, 4.0], requires_grad=True)
+        >>> tg.norm(x).backward()
+        >>> x.grad
+        tensor([0.6000, 0.8000])
+    """
     x = tensor(input)
     if x._d.dtype.kind in "biu":
         got = errors.dtype_name(x._d.dtype)
@@ -390,7 +681,21 @@ def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
 @with_out
 @numpy_names
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """log(sum(exp(input))) over the given dimensions, without overflow."""
+    """log(sum(exp(input))) over the given dimensions, without overflow; of -inf alone it is -inf, with gradient 0.
+
+    Args:
+        input: float or complex tensor; integers are computed in the default dtype.
+        dim: a dimension or several.
+        keepdim: keep the reduced dimensions, with size 1.
+
+    Derivative:
+        input: reshape(g, kept_shape(input.shape, dim)) * conj(exp(input - logsumexp(input, dim, True))), where kept_shape:
+            the shape with size 1 in place of the reduced dimensions
+
+    Example:
+        >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), dim=0)
+        tensor(1000.6932)
+    """
     x = tensor(input)
     return _logsumexp_op(x, reduced_dims(x, dim, None, "logsumexp"), keepdim)
 
@@ -400,7 +705,22 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 def var_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> Any:
-    """(variance, mean) over the given dimensions, or all."""
+    """(variance, mean) over the given dimensions, or all.
+
+    Args:
+        input: float or complex tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        unbiased: False for correction 0, True for 1.
+        correction: the variance is divided by count - correction; default 1.
+
+    Raises:
+        RuntimeError: for integers and bools.
+
+    Example:
+        >>> tg.var_mean(tg.tensor([1.0, 2.0, 3.0, 4.0]))
+        (tensor(1.6667), tensor(2.5000))
+    """
     before = next_slot()
     value = _deviation(_var_op, "var_mean", input, dim, unbiased, keepdim, correction)
     return as_one_node("VarMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
@@ -411,7 +731,22 @@ def var_mean(
 def std_mean(
     input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
 ) -> Any:
-    """(standard deviation, mean) over the given dimensions, or all."""
+    """(standard deviation, mean) over the given dimensions, or all.
+
+    Args:
+        input: float or complex tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        unbiased: False for correction 0, True for 1.
+        correction: the variance is divided by count - correction; default 1.
+
+    Raises:
+        RuntimeError: for integers and bools.
+
+    Example:
+        >>> tg.std_mean(tg.tensor([1.0, 2.0, 3.0, 4.0]))
+        (tensor(1.2910), tensor(2.5000))
+    """
     before = next_slot()
     value = _deviation(_std_op, "std_mean", input, dim, unbiased, keepdim, correction)
     return as_one_node("StdMeanBackward0", before, value, mean(input, _no_flag(dim), keepdim))
@@ -440,13 +775,47 @@ def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
 
 @numpy_names
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """exp(input) / sum(exp(input)) along `dim`."""
+    """exp(input) / sum(exp(input)) along dim, without overflow.
+
+    Args:
+        input: float tensor.
+        dim: the dimension along which the results sum to 1.
+        dtype: compute in this dtype; integers need one.
+
+    Raises:
+        NotImplementedError: for integers and complex numbers without a dtype.
+        IndexError: for a dim that input lacks.
+
+    Derivative:
+        input: result * (g - sum(result * g, (dim,), True))
+
+    Example:
+        >>> tg.softmax(tg.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.0900, 0.2447, 0.6652])
+    """
     return _normaliser("softmax", _softmax_op, input, dim, dtype)
 
 
 @numpy_names
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """log(softmax(input)) along `dim`, without cancellation."""
+    """input - log(sum(exp(input))) along dim: the logarithm of softmax, without overflow or cancellation.
+
+    Args:
+        input: float tensor.
+        dim: the dimension along which the exponentials of the results sum to 1.
+        dtype: compute in this dtype; integers need one.
+
+    Raises:
+        NotImplementedError: for integers and complex numbers without a dtype.
+        IndexError: for a dim that input lacks.
+
+    Derivative:
+        input: g - exp(result) * sum(g, (dim,), True)
+
+    Example:
+        >>> tg.log_softmax(tg.tensor([1.0, 2.0, 1000.0]), dim=0)
+        tensor([-999., -998.,    0.])
+    """
     return _normaliser("log_softmax", _log_softmax_op, input, dim, dtype)
 
 
@@ -455,7 +824,21 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 @numpy_names
 @with_grad_fn_name("NansumBackward0")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Sum of the elements that are not nan over the given dimensions, or all."""
+    """Sum of the elements that are not nan over the given dimensions, or all; nan has gradient 0.
+
+    Args:
+        input: real tensor; integers and bools give int64.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+
+    Raises:
+        RuntimeError: for complex numbers.
+
+    Example:
+        >>> tg.nansum(tg.tensor([1.0, tg.nan, 2.0]))
+        tensor(3.)
+    """
     x = tensor(input)
     if x._d.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
@@ -465,7 +848,21 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 @with_out
 @numpy_names
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Mean of the elements that are not nan over the given dimensions, or all."""
+    """Mean of the elements that are not nan over the given dimensions, or all; nan has gradient 0.
+
+    Args:
+        input: float or complex tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+
+    Raises:
+        RuntimeError: for integers and bools.
+
+    Example:
+        >>> tg.nanmean(tg.tensor([1.0, tg.nan, 2.0]))
+        tensor(1.5000)
+    """
     x = tensor(input)
     if x._d.dtype.kind in "biu":
         got = errors.dtype_name(x._d.dtype)
@@ -491,7 +888,23 @@ def _without_nan(x: Any) -> tuple[Any, Any]:
 @with_out
 @numpy_names
 def logcumsumexp(input: Any, dim: int) -> Any:
-    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+    """log(cumsum(exp(input))) along dim, without overflow; a term of -inf has gradient 0.
+
+    Args:
+        input: float or complex tensor.
+        dim: the dimension to run along.
+
+    Raises:
+        NotImplementedError: for integers and bools.
+
+    Derivative:
+        input: conj(exp(input - result)) * scan_back(g, ratio(result, dim), dim), where ratio: exp(y[k - 1] - y[k]) along
+            dim; scan_back: h with h[k] = g[k] + conj(a[k + 1]) * h[k + 1] along dim
+
+    Example:
+        >>> tg.logcumsumexp(tg.tensor([0.0, 0.0, 1000.0]), dim=0)
+        tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
+    """
     x = tensor(input)
     d = dim_of(dim, x._d.ndim)
     return _logcumsumexp_op(x, d) if x._d.ndim else TABLE["clone"].call(x)
@@ -501,7 +914,17 @@ def logcumsumexp(input: Any, dim: int) -> Any:
 @with_out
 @numpy_names
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Running sum along `dim`; integers and bools give int64."""
+    """Running sum along dim: result[k] = input[0] + .. + input[k].
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: the dimension to run along.
+        dtype: compute in this dtype.
+
+    Example:
+        >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([1., 3., 6.])
+    """
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu":
         x = TABLE["cast"].call(x, np.dtype(np.int64))
@@ -513,7 +936,23 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
 @with_out
 @numpy_names
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Running product along `dim`; no division, so zeros are harmless at any order."""
+    """Running product along dim: result[k] = input[0] * .. * input[k]; no derivative divides, so that zeros are harmless.
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: the dimension to run along.
+        dtype: compute in this dtype.
+
+    Derivative:
+        input: conj(shift(result, dim, 1, 1)) * scan_back(g, input, dim), where shift: the first argument moved by so many
+            places along dim; scan_back: h with h[k] = g[k] + conj(a[k + 1]) * h[k + 1] along dim
+
+    Example:
+        >>> x = tg.tensor([2.0, 0.0, 3.0], requires_grad=True)
+        >>> tg.cumprod(x, dim=0).sum().backward()
+        >>> x.grad
+        tensor([1., 8., 0.])
+    """
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu":
         x = TABLE["cast"].call(x, np.dtype(np.int64))

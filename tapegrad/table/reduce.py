@@ -438,6 +438,7 @@ _cumsum = define(
 
 
 def _ratio(xp: Any, ans: Any, dim: int) -> Any:
+    """exp(y[k - 1] - y[k]) along dim."""
     y = xp.nan_to_num(ans, math.nan, None, -math.inf)
     return xp.exp_diff(xp.shift(y, dim, 1, -math.inf), y)
 
