@@ -39,7 +39,12 @@ def _positive(name: str, count: int) -> int:
 
 
 def get_num_threads() -> int:
-    """Threads of NumPy's matrix products: threadpoolctl's answer; without it what was set, or the number of processors."""
+    """Number of threads of NumPy's matrix products: threadpoolctl's answer; else what was set, or the number of processors.
+
+    Example:
+        >>> tg.get_num_threads() >= 1
+        True
+    """
     library = _blas()
     known = [pool["num_threads"] for pool in library.threadpool_info()] if library else []
     if known:
@@ -50,8 +55,14 @@ def get_num_threads() -> int:
 def set_num_threads(count: int, /) -> None:
     """Use that many threads for NumPy's matrix products. Needs threadpoolctl; without it the number is only remembered.
 
+    Args:
+        count: the number, >= 1.
+
     Raises:
         RuntimeError: for a number below 1.
+
+    Example:
+        >>> tg.set_num_threads(tg.get_num_threads())
     """
     _state["threads"] = _positive("set_num_threads", count)
     library = _blas()
@@ -60,12 +71,27 @@ def set_num_threads(count: int, /) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """Threads that run operations beside each other: what was set, else 1, since operations run one by one."""
+    """Number of threads that run operations beside each other: what was set, else 1, since operations run one by one.
+
+    Example:
+        >>> tg.get_num_interop_threads() >= 1
+        True
+    """
     return _state["interop"] or 1
 
 
 def set_num_interop_threads(count: int, /) -> None:
-    """Remember a number of threads; operations run one by one."""
+    """Remember a number of threads for operations beside each other; they run one by one.
+
+    Args:
+        count: the number, >= 1.
+
+    Raises:
+        RuntimeError: for a number below 1.
+
+    Example:
+        >>> tg.set_num_interop_threads(tg.get_num_interop_threads())
+    """
     _state["interop"] = _positive("set_num_interop_threads", count)
 
 
@@ -73,33 +99,68 @@ def set_num_interop_threads(count: int, /) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remember the wish; every operation here gives the same result each time anyway."""
+    """Remember whether results must be the same each time, as they are here anyway.
+
+    Args:
+        mode: a bool.
+        warn_only: whether operations that cannot should warn and not fail.
+
+    Raises:
+        TypeError: for another mode.
+
+    Example:
+        >>> tg.use_deterministic_algorithms(True)
+        >>> tg.are_deterministic_algorithms_enabled()
+        True
+        >>> tg.use_deterministic_algorithms(False)
+    """
     if not isinstance(mode, bool):
         raise TypeError(f"use_deterministic_algorithms(): argument 'mode' must be bool, not {type(mode).__name__}")
     _state["deterministic"] = (1 if warn_only else 2) if mode else 0
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether deterministic algorithms were asked for."""
+    """Whether deterministic algorithms were asked for.
+
+    Example:
+        >>> tg.are_deterministic_algorithms_enabled()
+        False
+    """
     return bool(_state["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether they were asked for with warn_only."""
+    """Whether deterministic algorithms were asked for with warn_only.
+
+    Example:
+        >>> tg.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _state["deterministic"] == 1  # type: ignore[no-any-return]
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, 1 (warn only) or 2: what use_deterministic_algorithms set."""
+    """What use_deterministic_algorithms set: 0 (off), 1 (warn only) or 2 (on).
+
+    Example:
+        >>> tg.get_deterministic_debug_mode()
+        0
+    """
     return _state["deterministic"]  # type: ignore[no-any-return]
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """use_deterministic_algorithms by number, or as "default", "warn" or "error".
+    """use_deterministic_algorithms by number or word.
+
+    Args:
+        debug_mode: 0, 1 or 2, or "default", "warn" or "error".
 
     Raises:
         RuntimeError: for another mode.
         TypeError: for what is neither an int nor a string.
+
+    Example:
+        >>> tg.set_deterministic_debug_mode("default")
     """
     if not isinstance(debug_mode, int | str):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -114,12 +175,24 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What was set: "highest", "high" or "medium"; products of float32 matrices are in float32 always."""
+    """What set_float32_matmul_precision set; products of float32 matrices are in float32 always.
+
+    Example:
+        >>> tg.get_float32_matmul_precision()
+        'highest'
+    """
     return _state["precision"]  # type: ignore[no-any-return]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Remember "highest", "high" or "medium": what may be lost of float32, which is never lost here."""
+    """Remember how much precision products of float32 matrices may lose; here they lose none.
+
+    Args:
+        precision: "highest", "high" or "medium"; another word is left with a warning.
+
+    Example:
+        >>> tg.set_float32_matmul_precision("highest")
+    """
     if precision in PRECISIONS:
         _state["precision"] = precision
     else:
@@ -128,7 +201,18 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """False: NumPy keeps denormal numbers, and cannot be told to flush them."""
+    """Ask for denormal numbers to be flushed to 0: NumPy keeps them, and this says so.
+
+    Args:
+        mode: a bool.
+
+    Returns:
+        Whether the wish is fulfilled: not mode.
+
+    Example:
+        >>> tg.set_flush_denormal(True)
+        False
+    """
     return not mode
 
 
@@ -136,10 +220,22 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Remember the wish; Python's `warnings.simplefilter("always")` is what shows repeated warnings."""
+    """Remember whether repeated warnings were asked for; Python's `warnings.simplefilter("always")` is what shows them.
+
+    Args:
+        b: a bool.
+
+    Example:
+        >>> tg.set_warn_always(False)
+    """
     _state["warn always"] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether set_warn_always(True) was called."""
+    """Whether set_warn_always(True) was called.
+
+    Example:
+        >>> tg.is_warn_always_enabled()
+        False
+    """
     return _state["warn always"]  # type: ignore[no-any-return]

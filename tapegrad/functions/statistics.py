@@ -56,12 +56,24 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
 @casting.as_given
 @half_in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
+    """Covariance matrix of the rows of input, whose columns are observations; of one row, or a vector, its variance.
 
     Args:
-        correction: subtracted from the number of observations that the sum is divided by.
-        fweights: how often each observation was made.
-        aweights: importance of each observation.
+        input: tensor of shape (variables, observations), or (observations,); integers are computed in the default dtype.
+        correction: subtracted from the number of observations that the sum is divided by, default 1.
+        fweights: how often each observation was made: an integer tensor of shape (observations,).
+        aweights: the importance of each observation: a float tensor of shape (observations,).
+
+    Returns:
+        A tensor of shape (variables, variables), or without dimensions.
+
+    Raises:
+        RuntimeError: for more dimensions; for weights that are negative, sum to 0, or are of another kind or number.
+
+    Example:
+        >>> tg.cov(tg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
     """
     return _covariances("cov", input, correction, fweights, aweights)
 
@@ -98,7 +110,22 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
 
 @half_in_float32
 def corrcoef(input: Any) -> Any:
-    """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
+    """Correlation coefficients of the rows of input, whose columns are observations: covariances over standard deviations.
+
+    Args:
+        input: tensor of shape (variables, observations), or (observations,); integers are computed in the default dtype.
+
+    Returns:
+        A tensor of shape (variables, variables), or without dimensions, limited to [-1, 1].
+
+    Raises:
+        RuntimeError: for more dimensions.
+
+    Example:
+        >>> tg.corrcoef(tg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
     c = _covariances("corrcoef", input, 1, None, None)
     if not c._d.ndim:
         return c / c
@@ -141,7 +168,24 @@ def _some_bins(bins: Any) -> int:
 
 @with_out
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+    """Number of elements in each of `bins` equal parts of [min, max]; others are not counted. The gradient stops here.
+
+    Args:
+        input: float tensor of any shape.
+        bins: number of parts, default 100.
+        min, max: the range; where both are equal (the default) that of the elements.
+
+    Returns:
+        A tensor of shape (bins,) and input's dtype.
+
+    Raises:
+        RuntimeError: for a range that is not finite or empty; for bins below 1.
+        NotImplementedError: for other dtypes.
+
+    Example:
+        >>> tg.histc(tg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+        tensor([0., 2., 1., 0.])
+    """
     x = _real_values("histogram", input)
     count = _some_bins(bins)
     low, high = _bounds("histc", x, min, max)
@@ -163,11 +207,25 @@ def _given_edges(x: Any, bins: Any) -> Any:
 
 @with_out
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
-    """(hist, bin_edges): number, or total weight, of the elements in each bin.
+    """Number, or total weight, of the elements in each bin. The gradient stops here.
 
     Args:
-        bins: number of equal bins over `range` (the range of the elements, unless given), or a tensor of increasing edges.
+        input: float tensor of any shape.
+        bins: number of equal bins over `range`, or a tensor of increasing edges.
+        range: (low, high); by default that of the elements.
+        weight: tensor of input's shape.
         density: divide by the total and the widths, so that the integral is 1.
+
+    Returns:
+        A named tuple (hist, bin_edges) of tensors of shape (bins,) and (bins + 1,).
+
+    Raises:
+        RuntimeError: for a range that is not finite or empty; for bins below 1 or of another dtype.
+        NotImplementedError: for other dtypes.
+
+    Example:
+        >>> tg.histogram(tg.tensor([1.0, 2.0, 1.0]), bins=3, range=(0.0, 3.0)).hist
+        tensor([0., 2., 1.])
     """
     x = _real_values("histogram", input)
     wide = x.astype(np.float64)
@@ -182,14 +240,26 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
-    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions.
+    """Number, or total weight, of the points in each bin of D dimensions. The gradient stops here.
 
     Args:
-        input: (..., D), one point a row.
+        input: float tensor of shape (.., D), one point a row.
         bins: a number of equal bins, one number a dimension, or a tensor of increasing edges a dimension.
-        range: the bounds of each dimension, 2 D numbers; those of the points unless given.
-        weight: (...), of each point.
+        range: the bounds of each dimension, 2 * D numbers; by default those of the points.
+        weight: tensor of shape (..), the weight of each point.
         density: divide by the total and the volumes, so that the integral is 1.
+
+    Returns:
+        A named tuple (hist, bin_edges): a tensor of D dimensions and a tuple of D tensors.
+
+    Raises:
+        RuntimeError: for shapes, bins or a range that do not fit.
+        NotImplementedError: for other dtypes.
+
+    Example:
+        >>> tg.histogramdd(tg.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=[2, 2]).hist
+        tensor([[0., 1.],
+                [1., 1.]])
     """
     x = _real_values("histogramdd", input)
     if x.ndim < 2:
@@ -264,21 +334,62 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 @numpy_names
 @half_in_float32
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Integral along `dim` by the trapezoid rule, of samples at the positions x or at the distance dx (1)."""
+    """Integral along dim by the trapezoid rule: sum((y[1:] + y[:-1]) * steps) / 2.
+
+    Args:
+        y: tensor of the samples.
+        x: their positions: a vector, or a tensor that broadcasts with y.
+        dx: their distance, in place of x; default 1.
+        dim: the dimension to integrate along, default the last.
+
+    Raises:
+        RuntimeError: for bools, or an x of another size.
+        TypeError: if x and dx are given.
+
+    Example:
+        >>> tg.trapezoid(tg.tensor([0.0, 1.0, 4.0]), dx=0.5)
+        tensor(1.5000)
+    """
     panels, d = _panels("trapezoid", y, x, dx, dim)
     return sum(panels, d) / 2
 
 
 @numpy_names
 def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """`trapezoid`."""
+    """The older name of trapezoid: the integral along dim by the trapezoid rule.
+
+    Args:
+        y, x, dx, dim: as of trapezoid.
+
+    Example:
+        >>> tg.trapz(tg.tensor([0.0, 1.0, 4.0]), tg.tensor([0.0, 1.0, 2.0]))
+        tensor(3.)
+    """
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
 @numpy_names
 @half_in_float32
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
+    """Integrals along dim up to each sample but the first, by the trapezoid rule.
+
+    Args:
+        y: tensor of the samples.
+        x: their positions: a vector, or a tensor that broadcasts with y.
+        dx: their distance, in place of x; default 1.
+        dim: the dimension to integrate along, default the last.
+
+    Returns:
+        A tensor of y's shape, along dim one less.
+
+    Raises:
+        RuntimeError: for bools, or an x of another size.
+        TypeError: if x and dx are given.
+
+    Example:
+        >>> tg.cumulative_trapezoid(tg.tensor([0.0, 1.0, 4.0]))
+        tensor([0.5000, 3.0000])
+    """
     panels, d = _panels("cumulative_trapezoid", y, x, dx, dim)
     return cumsum(panels, d) / 2
 
@@ -286,7 +397,21 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
 @with_out
 @numpy_names
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+    """n-th differences of neighbours along dim: input[1:] - input[:-1], n times.
+
+    Args:
+        input: tensor of any dtype; of bools it is their exclusive or.
+        n: how often, default 1; 0 gives a copy.
+        dim: the dimension, default the last.
+        prepend, append: tensors to put before and after input along dim first, if n > 0.
+
+    Raises:
+        RuntimeError: for a 0-dim input, a negative n, or shapes that do not fit.
+
+    Example:
+        >>> tg.diff(tg.tensor([1.0, 4.0, 9.0, 16.0]), n=2)
+        tensor([2., 2.])
+    """
     x = tensor(input)
     if not x._d.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -337,12 +462,25 @@ def _spacings(x: Any, spacing: Any, dim: Any) -> tuple[list[int], list[Any]]:
 
 
 def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
-    """Derivatives along each of the dimensions by differences of neighbours, of second order within.
+    """Derivatives of samples along dimensions by differences of neighbours, of second order within.
+
+    This is numpy.gradient; gradients of functions are tg.func.grad and tg.autograd.grad.
 
     Args:
+        input: tensor of the samples; integers are computed in the default dtype.
         spacing: distance of the samples (1); or one for each dimension; or for each the samples' positions, as a tensor.
-        dim: dimensions to differentiate along (all).
+        dim: the dimensions to differentiate along, default all.
         edge_order: order of the one-sided differences at both ends, 1 or 2.
+
+    Returns:
+        A tuple of tensors of input's shape, one for each dimension.
+
+    Raises:
+        RuntimeError: for another edge_order, too few samples, or spacings and dimensions that do not fit.
+
+    Example:
+        >>> tg.gradient(tg.tensor([0.0, 1.0, 4.0, 9.0]), spacing=1.0, edge_order=2)
+        (tensor([0., 2., 4., 6.]),)
     """
     x = tensor(input)
     if edge_order not in (1, 2):
@@ -393,14 +531,41 @@ def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
 
 @with_grad_fn_name("DistBackward0")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
-    """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
+    """p-norm of input - other, over all elements; where they are equal its derivative is 0.
+
+    Args:
+        input, other: float or complex tensors, which broadcast.
+        p: the order of the norm, default 2; 0, inf and -inf as of norm.
+
+    Returns:
+        A real tensor without dimensions.
+
+    Example:
+        >>> tg.dist(tg.tensor([1.0, 2.0]), tg.tensor([4.0, 6.0]))
+        tensor(5.)
+    """
     return norm(tensor(input) - tensor(other), float(p))
 
 
 @with_out
 @with_grad_fn_name("RenormBackward0")
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
-    """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+    """Each slice along dim whose p-norm exceeds maxnorm is scaled down to that norm.
+
+    Args:
+        input: float or complex tensor of at least 2 dimensions.
+        p: the order of the norm, > 0.
+        dim: the dimension whose slices are meant.
+        maxnorm: the largest norm, >= 0.
+
+    Raises:
+        RuntimeError: for an order, norm or input outside these limits.
+
+    Example:
+        >>> tg.renorm(tg.tensor([[3.0, 4.0], [0.3, 0.4]]), p=2, dim=0, maxnorm=1.0)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
+    """
     x = tensor(input)
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
