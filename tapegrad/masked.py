@@ -55,43 +55,143 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Sum of the unmasked elements."""
+    """Sum of the unmasked elements over the given dimensions, or all; 0 of none.
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> x = tg.tensor([1.0, 2.0, tg.nan], requires_grad=True)
+        >>> tg.masked.sum(x, mask=tg.tensor([True, True, False])).backward()
+        >>> x.grad
+        tensor([1., 1., 0.])
+    """
     return reduce.sum(_filled(input, mask, 0), dim, keepdim, dtype=dtype)
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Product of the unmasked elements."""
+    """Product of the unmasked elements over the given dimensions, or all; 1 of none.
+
+    Args:
+        input: tensor of any dtype; integers and bools give int64.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.prod(tg.tensor([2.0, 3.0, tg.nan]), mask=tg.tensor([True, True, False]))
+        tensor(6.)
+    """
     return reduce.prod(_filled(input, mask, 1), dim, keepdim, dtype=dtype)
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running sum of the unmasked elements."""
+    """Running sum of the unmasked elements along dim; a masked one adds 0.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension to run along.
+        dtype: the result's dtype, by default input's.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.cumsum(tg.tensor([2.0, tg.nan, 3.0]), 0, mask=tg.tensor([True, False, True]))
+        tensor([2., 2., 5.])
+    """
     return _cast(reduce.cumsum(_filled(input, mask, 0), dim, dtype=dtype), tensor(input).dtype if dtype is None else dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running product of the unmasked elements."""
+    """Running product of the unmasked elements along dim; a masked one counts as 1.
+
+    Args:
+        input: tensor of any dtype.
+        dim: the dimension to run along.
+        dtype: the result's dtype, by default input's.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.cumprod(tg.tensor([2.0, tg.nan, 3.0]), 0, mask=tg.tensor([True, False, True]))
+        tensor([2., 2., 6.])
+    """
     return _cast(reduce.cumprod(_filled(input, mask, 1), dim, dtype=dtype), tensor(input).dtype if dtype is None else dtype)
 
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Largest of the unmasked elements."""
+    """Largest of the unmasked elements over the given dimensions, or all; equal ones share the gradient evenly.
+
+    Of none it is -inf, of integers the dtype's smallest number.
+
+    Args:
+        input: real tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.amax(tg.tensor([1.0, 2.0, 9.0]), mask=tg.tensor([True, True, False]))
+        tensor(2.)
+    """
     return _cast(reduce.amax(_filled(input, mask, -INFINITY), dim, keepdim), dtype)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Smallest of the unmasked elements."""
+    """Smallest of the unmasked elements over the given dimensions, or all; equal ones share the gradient evenly.
+
+    Of none it is inf, of integers the dtype's largest number.
+
+    Args:
+        input: real tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.amin(tg.tensor([1.0, 2.0, -9.0]), mask=tg.tensor([True, True, False]))
+        tensor(1.)
+    """
     return _cast(reduce.amin(_filled(input, mask, INFINITY), dim, keepdim), dtype)
 
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the largest of the unmasked elements, in the input's dtype unless one is given."""
+    """Index of the largest of the unmasked elements along dim, or in the flattened tensor.
+
+    Args:
+        input: real tensor.
+        dim: a dimension; None for the flattened tensor.
+        keepdim: keep the reduced dimension, with size 1.
+        dtype: the result's dtype, by default input's.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.argmax(tg.tensor([1.0, 2.0, 9.0]), mask=tg.tensor([True, True, False]), dtype=tg.int64)
+        tensor(1)
+    """
     x = tensor(input)
     return _cast(reduce.argmax(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the smallest of the unmasked elements, in the input's dtype unless one is given."""
+    """Index of the smallest of the unmasked elements along dim, or in the flattened tensor.
+
+    Args:
+        input: real tensor.
+        dim: a dimension; None for the flattened tensor.
+        keepdim: keep the reduced dimension, with size 1.
+        dtype: the result's dtype, by default input's.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.argmin(tg.tensor([1.0, 2.0, -9.0]), mask=tg.tensor([True, True, False]), dtype=tg.int64)
+        tensor(0)
+    """
     x = tensor(input)
     return _cast(reduce.argmin(_filled(x, mask, INFINITY), dim, keepdim), dtype or x.dtype)
 
@@ -102,7 +202,22 @@ def _count(x: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
 
 
 def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Mean of the unmasked elements."""
+    """Mean of the unmasked elements over the given dimensions, or all; nan of none.
+
+    Args:
+        input: float or complex tensor.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Raises:
+        ValueError: for integers and bools without a floating dtype.
+
+    Example:
+        >>> tg.masked.mean(tg.tensor([1.0, 2.0, tg.nan]), mask=tg.tensor([True, True, False]))
+        tensor(1.5000)
+    """
     x = tensor(input)
     wanted = x.dtype if dtype is None else dtype
     if dtypes.to_numpy(wanted).kind in "biu":
@@ -115,7 +230,22 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Median of the unmasked elements, the lower of two."""
+    """Median of the unmasked elements along dim, the lower of two; nan of none.
+
+    Args:
+        input: real tensor.
+        dim: the dimension, default the last.
+        keepdim: keep the reduced dimension, with size 1.
+        dtype: of no effect.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Raises:
+        ValueError: for integers of which a row is wholly masked.
+
+    Example:
+        >>> tg.masked.median(tg.tensor([3.0, 1.0, 2.0, 9.0]), mask=tg.tensor([True, True, True, False]))
+        tensor(2.)
+    """
     x = tensor(input)
     whole = x._d.dtype.kind in "biu"
     values = sort.nanmedian(_filled(x.float() if whole else x, mask, float("nan")), dim, keepdim)[0]
@@ -127,13 +257,35 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """log(sum(exp())) of the unmasked elements, in the input's dtype unless one is given."""
+    """log(sum(exp(input))) of the unmasked elements over the given dimensions, without overflow; -inf of none.
+
+    Args:
+        input: float tensor.
+        dim: a dimension or several.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype, by default input's.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.logsumexp(tg.tensor([0.0, 0.0, 9.0]), 0, mask=tg.tensor([True, True, False]))
+        tensor(0.6931)
+    """
     x = tensor(input)
     return _cast(reduce.logsumexp(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
-    """log(exp(input) + exp(other)) of the unmasked elements."""
+    """Elementwise log(exp(input) + exp(other)), where a masked element counts as -inf.
+
+    Args:
+        input, other: float tensors, which broadcast.
+        dtype: the result's dtype.
+        input_mask, other_mask: bool tensors that broadcast to input and other: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.logaddexp(tg.zeros(2), tg.zeros(2), input_mask=tg.tensor([True, False]))
+        tensor([0.6931, 0.0000])
+    """
     return _cast(
         elementwise_records.logaddexp(_filled(input, input_mask, -INFINITY), _filled(other, other_mask, -INFINITY)), dtype
     )
@@ -142,7 +294,20 @@ def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = No
 def norm(
     input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
-    """Vector norm of the unmasked elements."""
+    """Norm of the unmasked elements over the given dimensions, or all; of none 0, or inf for ord -inf.
+
+    Args:
+        input: float or complex tensor.
+        ord: the order of the norm, default 2; see tg.norm.
+        dim: a dimension or several; None for all.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: the result's dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.norm(tg.tensor([3.0, 4.0, tg.nan]), mask=tg.tensor([True, True, False]))
+        tensor(5.)
+    """
     x = _filled(input, mask, INFINITY if ord == -INFINITY else 0)
     return reduce.norm(x, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
 
@@ -151,7 +316,24 @@ def var(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """Variance of the unmasked elements."""
+    """Variance of the unmasked elements over the given dimensions, or all; nan of none.
+
+    Args:
+        input: tensor; integers and bools are computed in float32.
+        dim: a dimension or several; None for all.
+        unbiased: False for correction 0, True for 1.
+        correction: the sum of squares is divided by count - correction; default 1.
+        keepdim: keep the reduced dimensions, with size 1.
+        dtype: compute in this dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Raises:
+        AssertionError: if both unbiased and correction are given.
+
+    Example:
+        >>> tg.masked.var(tg.tensor([1.0, 3.0, tg.nan]), mask=tg.tensor([True, True, False]))
+        tensor(2.)
+    """
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     x = tensor(input)
@@ -173,12 +355,23 @@ def std(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """Standard deviation of the unmasked elements."""
+    """Standard deviation of the unmasked elements over the given dimensions, or all: sqrt(var(..)); nan of none.
+
+    Args:
+        input, dim, unbiased, correction, keepdim, dtype, mask: as of var.
+
+    Raises:
+        AssertionError: if both unbiased and correction are given.
+
+    Example:
+        >>> tg.masked.std(tg.tensor([1.0, 3.0, tg.nan]), mask=tg.tensor([True, True, False]))
+        tensor(1.4142)
+    """
     variance = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     return elementwise_records.sqrt(variance)
 
 
-def _normaliser(function: Callable[..., Any], fill: float, name: str, doc: str) -> Callable[..., Any]:
+def _normaliser(name: str, function: Callable[..., Any], fill: float, doc: str) -> Callable[..., Any]:
     def masked(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
         return function(_filled(input, mask, fill), dim, dtype=dtype)
 
@@ -191,13 +384,74 @@ def _softmin(x: Any, dim: int, dtype: Any = None) -> Any:
     return reduce.softmax(-x, dim, dtype=dtype)
 
 
-softmax = _normaliser(reduce.softmax, -INFINITY, "softmax", "Softmax over the elements taken in; 0 elsewhere.")
-log_softmax = _normaliser(reduce.log_softmax, -INFINITY, "log_softmax", "log(softmax) over the elements taken in.")
-softmin = _normaliser(_softmin, INFINITY, "softmin", "softmax(-input) over the elements taken in; 0 elsewhere.")
+softmax = _normaliser(
+    "softmax",
+    reduce.softmax,
+    -INFINITY,
+    """exp(input) / sum(exp(input)) of the unmasked elements along dim; 0 at masked ones, nan in a row of none.
+
+    Args:
+        input: float tensor.
+        dim: the dimension to normalise along.
+        dtype: compute in this dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.softmax(tg.tensor([0.0, 0.0, 9.0]), 0, mask=tg.tensor([True, True, False]))
+        tensor([0.5000, 0.5000, 0.0000])
+    """,
+)
+log_softmax = _normaliser(
+    "log_softmax",
+    reduce.log_softmax,
+    -INFINITY,
+    """input - log(sum(exp(input))) of the unmasked elements along dim; -inf at masked ones, nan in a row of none.
+
+    Args:
+        input: float tensor.
+        dim: the dimension to normalise along.
+        dtype: compute in this dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.log_softmax(tg.tensor([0.0, 0.0, 9.0]), 0, mask=tg.tensor([True, True, False]))
+        tensor([-0.6931, -0.6931,    -inf])
+    """,
+)
+softmin = _normaliser(
+    "softmin",
+    _softmin,
+    INFINITY,
+    """exp(-input) / sum(exp(-input)) of the unmasked elements along dim; 0 at masked ones, nan in a row of none.
+
+    Args:
+        input: float tensor.
+        dim: the dimension to normalise along.
+        dtype: compute in this dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.softmin(tg.tensor([0.0, 0.0, 9.0]), 0, mask=tg.tensor([True, True, False]))
+        tensor([0.5000, 0.5000, 0.0000])
+    """,
+)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
-    """The unmasked elements divided by max(norm, eps); 0 elsewhere."""
+    """The unmasked elements over max(norm, eps), the norm taken along dim; 0 at masked ones.
+
+    Args:
+        input: float or complex tensor.
+        ord: the order of the norm.
+        dim: the dimension of the vectors.
+        eps: the smallest divisor, default 1e-12.
+        dtype: compute the norm in this dtype.
+        mask: bool tensor that broadcasts to input: True for the elements to use; None for all.
+
+    Example:
+        >>> tg.masked.normalize(tg.tensor([3.0, 4.0, 9.0]), 2, 0, mask=tg.tensor([True, True, False]))
+        tensor([0.6000, 0.8000, 0.0000])
+    """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / elementwise.clamp(size, min=eps)
 
