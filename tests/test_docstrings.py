@@ -29,8 +29,19 @@ NEEDS = {
         "scipy",
     ),
 }  # fmt: skip
-# Modules whose functions are still to be done; "tapegrad" has those that are made, not written with `def`.
-PENDING: tuple[str, ...] = ("tapegrad",)
+# Modules whose functions are still to be done.
+PENDING = (
+    "tapegrad.amp", "tapegrad.autograd", "tapegrad.core", "tapegrad.custom", "tapegrad.distributions", "tapegrad.dtypes",
+    "tapegrad.func.", "tapegrad.io", "tapegrad.jit", "tapegrad.modes", "tapegrad.nn", "tapegrad.optim",
+    "tapegrad.overrides", "tapegrad.serialization", "tapegrad.sparse", "tapegrad.tensor", "tapegrad.testing",
+    "tapegrad.utils", "tapegrad.viz", "tapegrad.functions.attention", "tapegrad.functions.conv",
+    "tapegrad.functions.copies", "tapegrad.functions.create", "tapegrad.functions.decompose",
+    "tapegrad.functions.dropout", "tapegrad.functions.einsum", "tapegrad.functions.embed", "tapegrad.functions.exchange",
+    "tapegrad.functions.fft", "tapegrad.functions.index", "tapegrad.functions.joining", "tapegrad.functions.linalg",
+    "tapegrad.functions.loss", "tapegrad.functions.matrix", "tapegrad.functions.normalize", "tapegrad.functions.pool",
+    "tapegrad.functions.recurrent", "tapegrad.functions.resample", "tapegrad.functions.sampling",
+    "tapegrad.functions.scatter", "tapegrad.functions.shape", "tapegrad.functions.signal", "tapegrad.functions.sort",
+)  # fmt: skip
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -46,6 +57,14 @@ def base_of(function):
             found = names.lines_of("tg").get(name) or names.lines_of("functional").get(name)
             return found and found.resolve()
     return None
+
+
+def home(function, name):
+    """The module of functions/ that has a function which shows itself as tapegrad's."""
+    for line in names.LINES if function.__module__ == "tapegrad" else ():
+        if line.name in (name, name.removesuffix("_")) and line.resolve().__name__ == function.__name__.removesuffix("_"):
+            return f"tapegrad.functions.{line.family}"
+    return function.__module__
 
 
 def faults(function, shown):
@@ -68,7 +87,7 @@ def failures(function, doc):
         return
     test = doctest.DocTestParser().get_doctest(doc, {"tg": tg, "np": np}, function.__name__, None, 0)
     out: list[str] = []
-    if doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out.append).failed:
+    if doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=out.append).failed:
         yield "".join(out)
 
 
@@ -78,7 +97,7 @@ def test_every_public_function_has_a_text_and_an_example(namespace, tmp_path, mo
     found = [
         f"{shown[0]} ({function.__module__}): {fault}"
         for function, (first, *shown) in make_docstrings.public_functions().items()
-        if first == namespace and not function.__module__.startswith(PENDING)
+        if first == namespace and not home(function, shown[0]).startswith(PENDING)
         for fault in faults(function, shown)
     ]
     assert not found, "\n".join(found)

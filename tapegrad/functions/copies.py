@@ -191,12 +191,31 @@ def copied(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _alias(input: Any) -> Any:
-    """Another tensor on the same memory."""
+    """Another tensor on the same memory.
+
+    Args:
+        input: tensor of any shape and dtype.
+
+    Example:
+        >>> tg.alias_copy(tg.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+    """
     return _view(tensor(input), "alias")
 
 
 def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    """A view of the elements from start to end along dim."""
+    """A view of the elements start, start + step, .. before end along dim.
+
+    Args:
+        input: tensor of any shape and dtype.
+        dim: the dimension to slice, default the first.
+        start, end: the first index and the one after the last; None for the ends, counted from the end if negative.
+        step: the distance of the indices, default 1.
+
+    Example:
+        >>> tg.slice_copy(tg.tensor([0.0, 1.0, 2.0, 3.0]), 0, 1, None, 2)
+        tensor([1., 3.])
+    """
     x = tensor(input)
     return x[(slice(None),) * dim_of(dim, len(shape_of(x))) + (slice(start, end, step),)]
 
