@@ -49,20 +49,17 @@ def text_of(function):
     return inspect.getdoc(function) or ""
 
 
-def base_of(function):
-    """The function that one in place or one that copies repeats, if its text holds the other's."""
-    for suffix in ("_copy", "_"):
-        name = function.__name__.removesuffix(suffix)
-        if name != function.__name__:
-            found = names.lines_of("tg").get(name) or names.lines_of("functional").get(name)
-            return found and found.resolve()
-    return None
+def repeats_another(function):
+    """Whether a function in place, or one that copies, holds the text of the one that it repeats, with its example."""
+    doc, name = text_of(function), function.__name__
+    bases = [line.resolve() for line in names.LINES if name in (line.name + "_", line.name + "_copy")]
+    return any("\nExample:\n" in text_of(base) and text_of(base) in doc for base in bases)
 
 
 def home(function, name):
     """The module of functions/ that has a function which shows itself as tapegrad's."""
     for line in names.LINES if function.__module__ == "tapegrad" else ():
-        if line.name in (name, name.removesuffix("_")) and line.resolve().__name__ == function.__name__.removesuffix("_"):
+        if name == line.name + "_" or (name == line.name and line.resolve() is function):
             return f"tapegrad.functions.{line.family}"
     return function.__module__
 
@@ -72,8 +69,7 @@ def faults(function, shown):
     summary, _, rest = doc.partition("\n")
     if not summary.endswith((".", ":")) or rest[:1] not in ("", "\n"):
         yield "no summary of one line"
-    base = base_of(function)
-    if base is not None and "Example:" in text_of(base) and text_of(base) in doc:
+    if repeats_another(function):
         return
     examples = doctest.DocTestParser().get_examples(doc.partition("\nExample:\n")[2])
     if not any(re.search(rf"\b{name}\b\(", e.source) for e in examples for name in shown):
