@@ -130,7 +130,9 @@ def write_pages(app: Any) -> None:
     documented: dict[int, str] = {}
     pages = {namespace: api_page(namespace, documented) for namespace in make_reference.NAMESPACES}
     listed = "\n".join(f"   {namespace}" for namespace in pages)
-    pages["index"] = f"Names by namespace\n==================\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n"
+    derivative = '"Derivative" gives the gradient of each argument for ``g``, the gradient of the result.'
+    head = f"Names by namespace\n==================\n\n{derivative}"
+    pages["index"] = f"{head}\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n"
     for name, text in pages.items():
         write_if_changed(folder / f"{name}.rst", text)
     for path, name in OUTSIDE.items():

@@ -2,6 +2,9 @@
 
 The functions come from the table of public names, `functions/names.py`; here stand the names of all else. What is not
 imported here is when its name is first asked for.
+
+The docstrings of functions have a part "Derivative:", the gradient of each argument for g, the gradient of the result with
+PyTorch's convention for complex numbers; operands that were broadcast get the sum.
 """
 
 from __future__ import annotations

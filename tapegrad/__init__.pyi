@@ -134,13 +134,13 @@ def absolute(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise absolute value; its derivative at 0 is 0."""
 
 def acos(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc cosine."""
+    """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf."""
 
 def acos_(input: Operand) -> Tensor:
     """acos() written into this tensor; returns it."""
 
 def acosh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic cosine."""
+    """Elementwise inverse hyperbolic cosine log(input + sqrt(input**2 - 1)); nan below 1, its derivative at 1 is inf."""
 
 def acosh_(input: Operand) -> Tensor:
     """acosh() written into this tensor; returns it."""
@@ -149,19 +149,19 @@ def adaptive_avg_pool1d(input: Operand, output_size: Any) -> Tensor:
     """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D."""
 
 def adaptive_max_pool1d(input: Operand, output_size: Any) -> tuple[Tensor, Tensor]:
-    """(nn.functional.adaptive_max_pool1d, the positions of the maxima)."""
+    """nn.functional.adaptive_max_pool1d with the positions of the maxima."""
 
 def add(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input + alpha * other` with broadcasting."""
+    """Elementwise input + alpha * other."""
 
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
 
 def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """input + value * tensor1 / tensor2 with broadcasting."""
+    """Elementwise input + value * tensor1 / tensor2."""
 
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """input + value * tensor1 * tensor2 with broadcasting."""
+    """Elementwise input + value * tensor1 * tensor2."""
 
 def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)."""
@@ -179,85 +179,85 @@ def adjoint(input: Operand) -> Tensor:
     """The last two dimensions exchanged, complex values conjugated."""
 
 def affine_grid_generator(theta: Operand, size: Dims, align_corners: builtins.bool) -> Tensor:
-    """nn.functional.affine_grid."""
+    """nn.functional.affine_grid, without a default for align_corners."""
 
 def alias_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what alias() shows."""
 
 def all(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
+    """Whether all elements are true, that is not 0, over the given dimensions, or all; True of no elements."""
 
 def allclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether isclose holds for every element."""
 
 def alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
+    """Elements set to selu(-inf) with probability p, then all scaled and shifted, so that mean 0 and variance 1 stay."""
 
 def alpha_dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train. This tensor itself is changed."""
+    """alpha_dropout() written into input; returns it."""
 
 def amax(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Largest value over the given dimensions, or all; ties share the gradient evenly."""
+    """Largest value over the given dimensions, or all; elements that are equal to it share the gradient evenly."""
 
 def amin(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
+    """Smallest value over the given dimensions, or all; elements that are equal to it share the gradient evenly."""
 
 def aminmax(input: Operand, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> MinMax:
-    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
+    """Smallest and largest value along a dimension, or of all; elements that are equal to one share its gradient evenly."""
 
 def angle(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise argument of a complex number; pi for negative and 0 for other real ones, with derivative 0."""
+    """Elementwise argument of a complex number, atan2(imag, real), in [-pi, pi]."""
 
 def any(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Whether any element is true (nonzero); of uint8, 1 or 0."""
+    """Whether any element is true, that is not 0, over the given dimensions, or all; False of no elements."""
 
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """start, start + step, .. before end: int64 for integers, else the default dtype."""
 
 def arccos(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc cosine."""
+    """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf."""
 
 def arccos_(input: Operand) -> Tensor:
     """acos() written into this tensor; returns it."""
 
 def arccosh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic cosine."""
+    """Elementwise inverse hyperbolic cosine log(input + sqrt(input**2 - 1)); nan below 1, its derivative at 1 is inf."""
 
 def arccosh_(input: Operand) -> Tensor:
     """acosh() written into this tensor; returns it."""
 
 def arcsin(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc sine."""
+    """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf."""
 
 def arcsin_(input: Operand) -> Tensor:
     """asin() written into this tensor; returns it."""
 
 def arcsinh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic sine."""
+    """Elementwise inverse hyperbolic sine log(input + sqrt(input**2 + 1))."""
 
 def arcsinh_(input: Operand) -> Tensor:
     """asinh() written into this tensor; returns it."""
 
 def arctan(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc tangent."""
+    """Elementwise arc tangent in radians, in (-pi/2, pi/2)."""
 
 def arctan2(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise angle of the point (other, input)."""
+    """Elementwise angle of the point (x=other, y=input), in [-pi, pi]."""
 
 def arctan_(input: Operand) -> Tensor:
     """atan() written into this tensor; returns it."""
 
 def arctanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic tangent."""
+    """Elementwise inverse hyperbolic tangent log((1 + input) / (1 - input)) / 2; nan outside [-1, 1], infinite at -1 and 1."""
 
 def arctanh_(input: Operand) -> Tensor:
     """atanh() written into this tensor; returns it."""
 
 def argmax(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Index of the largest element along `dim`, or in the flattened tensor."""
+    """Index of the largest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
 def argmin(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Index of the smallest element along `dim`, or in the flattened tensor."""
+    """Index of the smallest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
 def argsort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
@@ -284,28 +284,28 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: Device | None = Non
     """A leaf of the data: on the same memory where that is possible and copy is not True."""
 
 def asin(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc sine."""
+    """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf."""
 
 def asin_(input: Operand) -> Tensor:
     """asin() written into this tensor; returns it."""
 
 def asinh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic sine."""
+    """Elementwise inverse hyperbolic sine log(input + sqrt(input**2 + 1))."""
 
 def asinh_(input: Operand) -> Tensor:
     """asinh() written into this tensor; returns it."""
 
 def atan(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise arc tangent."""
+    """Elementwise arc tangent in radians, in (-pi/2, pi/2)."""
 
 def atan2(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise angle of the point (other, input)."""
+    """Elementwise angle of the point (x=other, y=input), in [-pi, pi]."""
 
 def atan_(input: Operand) -> Tensor:
     """atan() written into this tensor; returns it."""
 
 def atanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse hyperbolic tangent."""
+    """Elementwise inverse hyperbolic tangent log((1 + input) / (1 - input)) / 2; nan outside [-1, 1], infinite at -1 and 1."""
 
 def atanh_(input: Operand) -> Tensor:
     """atanh() written into this tensor; returns it."""
@@ -329,7 +329,7 @@ def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True,
     """1 - |2 t - 1| for t from 0 to 1: a triangle."""
 
 def batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
-    """nn.functional.batch_norm, weight and bias first; cudnn_enabled is of no effect."""
+    """nn.functional.batch_norm, weight and bias first."""
 
 def bernoulli(input: Operand, p: Any = None, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """1 with the probability given by each element, or with probability p, else 0."""
@@ -338,7 +338,7 @@ def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand | 
     """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K)."""
 
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, pos_weight: Any = None, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.binary_cross_entropy_with_logits with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.binary_cross_entropy_with_logits, its reduction a number."""
 
 def bincount(input: Operand, weights: Operand | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
@@ -347,22 +347,22 @@ def binomial(count: Any, prob: Any, generator: RandomGenerator | None = None, *,
     """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient."""
 
 def bitwise_and(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise bitwise and."""
+    """Elementwise: the bits that input and other both have; of bools the logical `and`."""
 
 def bitwise_left_shift(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input * 2**other of integers."""
+    """Elementwise input * 2**other: the bits moved to the left; 0 where other is negative or the number of bits or more."""
 
 def bitwise_not(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise bitwise (for bool: logical) negation."""
+    """Elementwise negation of each bit, -input - 1 for signed integers; of bools the logical negation."""
 
 def bitwise_or(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise bitwise or."""
+    """Elementwise: the bits that input or other has; of bools the logical `or`."""
 
 def bitwise_right_shift(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input / 2**other of integers, rounded down."""
+    """Elementwise floor(input / 2**other): the bits moved to the right, copies of the sign's following."""
 
 def bitwise_xor(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise bitwise xor."""
+    """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`."""
 
 def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1."""
@@ -374,7 +374,7 @@ def bmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes have together."""
+    """The shape that tensors of these shapes have together: from the last dimension on, sizes are equal or one of them is 1."""
 
 def broadcast_tensors(*tensors: Operand | Sequence[Operand]) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
@@ -395,16 +395,16 @@ def cdist(x1: Operand, x2: Operand, p: builtins.float = 2.0, compute_mode: built
     """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast."""
 
 def ceil(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise smallest integer not below input; its derivative is 0."""
+    """Elementwise smallest whole number not below input; its derivative is 0, at the jumps too."""
 
 def ceil_(input: Operand) -> Tensor:
     """ceil() written into this tensor; returns it."""
 
 def celu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input / alpha) - 1)."""
+    """Elementwise input where it is positive, else alpha * (exp(input / alpha) - 1); its derivative is 1 at 0."""
 
 def celu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
-    """celu written into input."""
+    """celu(input, alpha) written into input; returns it."""
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """linalg.multi_dot of the matrices, given one by one."""
@@ -425,19 +425,19 @@ def chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: 
     """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
 def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+    """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
 
 def clamp_(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """clamp() written into this tensor; returns it."""
 
 def clamp_max(input: Operand, max: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Each element at most `max`."""
+    """Elementwise min(input, max); its derivative is 1 at the bound."""
 
 def clamp_max_(input: Operand, max: Operand) -> Tensor:
     """clamp_max() written into this tensor; returns it."""
 
 def clamp_min(input: Operand, min: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Each element at least `min`."""
+    """Elementwise max(input, min); its derivative is 1 at the bound."""
 
 def clamp_min_(input: Operand, min: Operand) -> Tensor:
     """clamp_min() written into this tensor; returns it."""
@@ -446,7 +446,7 @@ def clear_autocast_cache() -> None:
     """No effect: casts of parameters are not cached."""
 
 def clip(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+    """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
 
 def clip_(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """clamp() written into this tensor; returns it."""
@@ -461,7 +461,7 @@ def combinations(input: Operand, r: builtins.int = 2, with_replacement: builtins
     """All combinations of r elements of a vector, as rows."""
 
 def complex(real: Any, imag: Any, *, out: Tensor | None = None) -> Tensor:
-    """The complex tensor of two parts of one real dtype, which broadcast."""
+    """Elementwise real + 1j * imag."""
 
 def concat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension, in their common dtype."""
@@ -473,7 +473,7 @@ def conj(input: Operand) -> Tensor:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
 
 def conj_physical(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
+    """Elementwise complex conjugate; a real tensor is given back as it is. The same as conj, which copies as well here."""
 
 def conj_physical_(input: Operand) -> Tensor:
     """conj_physical() written into this tensor; returns it."""
@@ -491,7 +491,7 @@ def conv3d(input: Operand, weight: Operand, bias: Operand | None = None, stride:
     """3-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
 
 def conv_tbc(input: Operand, weight: Operand, bias: Operand | None, pad: builtins.int = 0) -> Tensor:
-    """conv1d of (time, batch, channels) with weight (width, channels, outputs) and bias (outputs,)."""
+    """conv1d of input in the order time, batch, channels."""
 
 def conv_transpose1d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Dims = 1) -> Tensor:
     """1-D transposed convolution: the derivative of conv1d by its input."""
@@ -506,40 +506,40 @@ def convolution(input: Operand, weight: Operand, bias: Operand | None, stride: D
     """conv1d, conv2d or conv3d, by the dimensions of weight, or their transposes."""
 
 def copysign(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise size of input with the sign of other."""
+    """Elementwise abs(input) with the sign of other, that of -0.0 too; at 0 its derivative is 0."""
 
 def corrcoef(input: Operand) -> Tensor:
-    """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
+    """Correlation coefficients of the rows of input, whose columns are observations: covariances over standard deviations."""
 
 def cos(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise cosine."""
+    """Elementwise cosine of an angle in radians."""
 
 def cos_(input: Operand) -> Tensor:
     """cos() written into this tensor; returns it."""
 
 def cosh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hyperbolic cosine."""
+    """Elementwise hyperbolic cosine (exp(input) + exp(-input)) / 2."""
 
 def cosh_(input: Operand) -> Tensor:
     """cosh() written into this tensor; returns it."""
 
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.cosine_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.cosine_embedding_loss, its reduction a number."""
 
 def cosine_similarity(x1: Operand, x2: Operand, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
     """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
 
 def count_nonzero(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-    """Number of elements that are not zero."""
+    """Number of elements that are not 0 over the given dimensions, or all."""
 
 def cov(input: Operand, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance."""
+    """Covariance matrix of the rows of input, whose columns are observations; of one row, or a vector, its variance."""
 
 def cross(input: Operand, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.int = 0, zero_infinity: builtins.bool = False) -> Tensor:
-    """nn.functional.ctc_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.ctc_loss, its reduction a number."""
 
 def cummax(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
     """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
@@ -548,16 +548,16 @@ def cummin(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None,
     """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
 def cumprod(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """Running product along `dim`; no division, so zeros are harmless at any order."""
+    """Running product along dim: result[k] = input[0] * .. * input[k]; no derivative divides, so that zeros are harmless."""
 
 def cumsum(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """Running sum along `dim`; integers and bools give int64."""
+    """Running sum along dim: result[k] = input[0] + .. + input[k]."""
 
 def cumulative_trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
-    """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
+    """Integrals along dim up to each sample but the first, by the trapezoid rule."""
 
 def deg2rad(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise angle in radians of one in degrees."""
+    """Elementwise input * pi / 180: the angle in radians of one in degrees."""
 
 def deg2rad_(input: Operand) -> Tensor:
     """deg2rad() written into this tensor; returns it."""
@@ -593,28 +593,28 @@ def diagonal_scatter(input: Operand, src: Operand, offset: builtins.int = 0, dim
     """input with src in place of a diagonal."""
 
 def diff(input: Operand, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+    """n-th differences of neighbours along dim: input[1:] - input[:-1], n times."""
 
 def digamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise derivative of lgamma."""
+    """Elementwise digamma function, the derivative of lgamma; nan at the negative whole numbers, -inf at 0."""
 
 def dist(input: Operand, other: Operand, p: builtins.float = 2) -> Tensor:
-    """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
+    """p-norm of input - other, over all elements; where they are equal its derivative is 0."""
 
 def div(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+    """Elementwise input / other, or rounded to a whole number."""
 
 def divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+    """Elementwise input / other, or rounded to a whole number."""
 
 def dot(input: Operand, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
     """Inner product of two vectors, without conjugation."""
 
 def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train."""
+    """Elements set to 0 with probability p, the others divided by 1 - p."""
 
 def dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
+    """dropout() written into input; returns it."""
 
 def dsmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
@@ -626,19 +626,19 @@ def dstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along their third dimension, vectors as (1, n, 1)."""
 
 def eig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
-    """Raises: PyTorch has removed this function. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
+    """Removed by PyTorch. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products of the operands' elements over the labels that the output does not name."""
 
 def embedding(weight: Operand, indices: Any, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
-    """nn.functional.embedding, weight first; a negative padding_idx stands for none."""
+    """nn.functional.embedding, weight first: the rows of weight at the indices."""
 
 def embedding_bag(weight: Operand, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: builtins.int = 0, sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rows of weight over bags of indices, as nn.functional.embedding_bag, with what PyTorch's backward pass reads."""
 
 def embedding_renorm_(input: Operand, indices: Any, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
-    """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place."""
+    """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place; returns input."""
 
 def empty(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Uninitialised memory of the given sizes."""
@@ -653,31 +653,31 @@ def empty_strided(size: Dims, stride: Dims, *, dtype: DType | None = None, devic
     """Uninitialised memory with the given sizes and steps (in elements)."""
 
 def eq(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input == other; nan equals nothing."""
 
 def equal(input: Operand, other: Operand) -> builtins.bool:
-    """Whether both tensors have one shape and the same elements."""
+    """Whether both tensors have one shape and the same elements; nan equals nothing."""
 
 def erf(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise error function."""
+    """Elementwise error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to input."""
 
 def erf_(input: Operand) -> Tensor:
     """erf() written into this tensor; returns it."""
 
 def erfc(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise 1 - erf(input), exact in the tail."""
+    """Elementwise 1 - erf(input), with all digits where that is nearly 0."""
 
 def erfc_(input: Operand) -> Tensor:
     """erfc() written into this tensor; returns it."""
 
 def erfinv(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise inverse of erf."""
+    """Elementwise inverse of erf on [-1, 1]; infinite at -1 and 1, nan outside."""
 
 def exp(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise exponential."""
+    """Elementwise exponential function e**input."""
 
 def exp2(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise power of 2."""
+    """Elementwise 2**input."""
 
 def exp2_(input: Operand) -> Tensor:
     """exp2() written into this tensor; returns it."""
@@ -689,7 +689,7 @@ def expand_copy(input: Operand, *sizes: Dims, size: Dims | None = None, out: Ten
     """A copy of what expand() shows."""
 
 def expm1(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise exp(input) - 1, exact near 0."""
+    """Elementwise exp(input) - 1, exact near 0, where the difference would lose its digits."""
 
 def expm1_(input: Operand) -> Tensor:
     """expm1() written into this tensor; returns it."""
@@ -698,16 +698,16 @@ def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: DType | None =
     """Identity matrix."""
 
 def feature_alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Whole channels set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
+    """Whole channels set to selu(-inf) with probability p, then all scaled and shifted, so that mean 0 and variance 1 stay."""
 
 def feature_alpha_dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Whole channels set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train. This tensor itself is changed."""
+    """feature_alpha_dropout() written into input; returns it."""
 
 def feature_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Whole channels set to 0 with probability p, the others divided by 1 - p; the input itself unless train."""
+    """Whole channels set to 0 with probability p, the others divided by 1 - p."""
 
 def feature_dropout_(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
-    """Whole channels set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
+    """feature_dropout() written into input; returns it."""
 
 def fill(input: Operand, value: Operand) -> Tensor:
     """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
@@ -716,7 +716,7 @@ def fill_(input: Operand, value: Operand) -> Tensor:
     """input overwritten with a number or 0-dim tensor, in place."""
 
 def fix(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise integer part; its derivative is 0."""
+    """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too."""
 
 def fix_(input: Operand) -> Tensor:
     """trunc() written into this tensor; returns it."""
@@ -734,16 +734,16 @@ def flipud(input: Operand) -> Tensor:
     """Rows in reverse order (a copy)."""
 
 def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
+    """Elementwise input**exponent, computed in float64, or in complex128 if an operand is complex."""
 
 def floor(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise largest integer not above input; its derivative is 0."""
+    """Elementwise largest whole number not above input; its derivative is 0, at the jumps too."""
 
 def floor_(input: Operand) -> Tensor:
     """floor() written into this tensor; returns it."""
 
 def floor_divide(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise quotient rounded down; its derivative is 0."""
+    """Elementwise floor(input / other), as Python's //; its derivative is 0."""
 
 def fmax(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative."""
@@ -752,16 +752,16 @@ def fmin(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor
     """Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative."""
 
 def fmod(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise remainder with the dividend's sign."""
+    """Elementwise input - trunc(input / other) * other: the remainder with the sign of input, as C's fmod."""
 
 def frac(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise fractional part, with the sign of input."""
+    """Elementwise input - trunc(input): the fractional part, with the sign of input."""
 
 def frac_(input: Operand) -> Tensor:
     """frac() written into this tensor; returns it."""
 
 def frexp(input: Operand, *, out: Sequence[Tensor] | None = None) -> MantissaExponent:
-    """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
+    """Elementwise (mantissa, exponent) with input = mantissa * 2**exponent, the size of the mantissa 0 or in [0.5, 1)."""
 
 def frobenius_norm(input: Operand, dim: Dims, keepdim: builtins.bool = False) -> Tensor:
     """Square root of the sum of squares over the given dimensions."""
@@ -788,13 +788,13 @@ def gather(input: Operand, dim: builtins.int, index: Operand, *, sparse_grad: bu
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
 
 def gcd(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise greatest common divisor of integers."""
+    """Elementwise greatest common divisor, >= 0; of 0 and 0 it is 0."""
 
 def gcd_(input: Operand, other: Operand) -> Tensor:
     """gcd() written into this tensor; returns it."""
 
 def ge(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input >= other; False where either is nan."""
 
 def geqrf(input: Operand, *, out: Sequence[Tensor] | None = None) -> ATau:
     """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr)."""
@@ -815,19 +815,19 @@ def get_default_device() -> device:
     """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
 
 def get_device(input: Operand) -> builtins.int:
-    """The number of its device; of the CPU -1."""
+    """The number of the device that holds input; of the CPU -1."""
 
 def get_rng_state() -> Tensor:
     """State of the default generator, as a uint8 tensor."""
 
 def gradient(input: Operand, *, spacing: Any = None, dim: Dims | None = None, edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
-    """Derivatives along each of the dimensions by differences of neighbours, of second order within."""
+    """Derivatives of samples along dimensions by differences of neighbours, of second order within."""
 
 def greater(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input > other; False where either is nan."""
 
 def greater_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input >= other; False where either is nan."""
 
 def grid_sampler(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
     """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
@@ -848,7 +848,7 @@ def gru_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operan
     """One step of a GRU, its gates in the order r, z, n: h from input (B, features) and hx of (B, width)."""
 
 def gt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input > other; False where either is nan."""
 
 def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """alpha - beta cos(2 pi t) for t from 0 to 1."""
@@ -857,22 +857,22 @@ def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, 
     """(1 - cos(2 pi t)) / 2 for t from 0 to 1."""
 
 def hardshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
-    """input where it is outside [-lambd, lambd], else 0."""
+    """Elementwise input where it is outside [-lambd, lambd], else 0; there its derivative is 0."""
 
 def heaviside(input: Operand, values: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
+    """Elementwise step: 0 where input is negative, 1 where positive, `values` where 0; the gradient is 0 for both."""
 
 def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.hinge_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.hinge_embedding_loss, its reduction a number."""
 
 def histc(input: Operand, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
-    """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+    """Number of elements in each of `bins` equal parts of [min, max]; others are not counted. The gradient stops here."""
 
 def histogram(input: Operand, bins: Any, *, range: Any = None, weight: Operand | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> HistBinEdges:
-    """(hist, bin_edges): number, or total weight, of the elements in each bin."""
+    """Number, or total weight, of the elements in each bin. The gradient stops here."""
 
 def histogramdd(input: Operand, bins: Any, range: Any = None, weight: Operand | None = None, density: builtins.bool = False) -> HistBinEdges:
-    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions."""
+    """Number, or total weight, of the points in each bin of D dimensions. The gradient stops here."""
 
 def hsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
@@ -881,7 +881,7 @@ def hstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along their second dimension, or their only one."""
 
 def hypot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise sqrt(input**2 + other**2)."""
+    """Elementwise sqrt(input**2 + other**2), whose squares do not overflow."""
 
 def i0(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 0."""
@@ -890,13 +890,13 @@ def i0_(input: Operand) -> Tensor:
     """i0() written into this tensor; returns it."""
 
 def igamma(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
+    """Elementwise regularised lower incomplete gamma function P(input, other), differentiable in both arguments."""
 
 def igammac(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - igamma(input, other)."""
 
 def imag(input: Operand) -> Tensor:
-    """The imaginary part of a complex tensor, a view."""
+    """The imaginary part of a complex tensor: a view, on the same memory."""
 
 def index_add(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
@@ -926,7 +926,7 @@ def inner(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tenso
     """Sums of products over the last dimension of both; with a 0-d operand, their product."""
 
 def instance_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
-    """nn.functional.instance_norm, weight and bias first; cudnn_enabled is of no effect."""
+    """nn.functional.instance_norm, weight and bias first."""
 
 def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """linalg.inv."""
@@ -941,28 +941,28 @@ def is_autocast_enabled(device_type: builtins.str = 'cuda') -> builtins.bool:
     """Whether autocast is active for a device type; always False for "cuda"."""
 
 def is_complex(input: Operand) -> builtins.bool:
-    """Whether the dtype is complex."""
+    """Whether input's dtype is complex."""
 
 def is_conj(input: Operand) -> builtins.bool:
-    """Whether a conjugation is pending: never."""
+    """Whether a conjugation is pending: always False here, where conj computes at once."""
 
 def is_floating_point(input: Operand) -> builtins.bool:
-    """Whether the dtype is a real floating-point one."""
+    """Whether input's dtype is a real floating-point one."""
 
 def is_inference(input: Tensor) -> builtins.bool:
     """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
 
 def is_neg(input: Operand) -> builtins.bool:
-    """Whether a negation is pending: never."""
+    """Whether a negation is pending: always False here."""
 
 def is_nonzero(input: Operand) -> builtins.bool:
-    """Whether the one element is not 0."""
+    """Whether the one element of input is not 0."""
 
 def is_same_size(input: Operand, other: Operand) -> builtins.bool:
     """Whether two tensors have one shape."""
 
 def is_signed(input: Operand) -> builtins.bool:
-    """Whether the dtype has negative numbers."""
+    """Whether input's dtype has negative numbers."""
 
 def is_storage(obj: object) -> builtins.bool:
     """Whether obj is a storage."""
@@ -971,28 +971,28 @@ def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
 
 def isclose(input: Operand, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-    """Elementwise |input - other| <= atol + rtol * |other|."""
+    """Elementwise abs(input - other) <= atol + rtol * abs(other); equal infinities are close."""
 
 def isfinite(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is finite."""
+    """Elementwise: whether the element is neither nan nor infinite, of a complex number both parts."""
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor:
     """Whether each element is among the test elements."""
 
 def isinf(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is infinite."""
+    """Elementwise: whether the element is inf or -inf, of a complex number either part."""
 
 def isnan(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is nan."""
+    """Elementwise: whether the element is nan, of a complex number either part."""
 
 def isneginf(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is -inf."""
+    """Elementwise: whether the element is -inf."""
 
 def isposinf(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is +inf."""
+    """Elementwise: whether the element is inf."""
 
 def isreal(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element has an imaginary part of 0."""
+    """Elementwise: whether the imaginary part is 0; True for real numbers."""
 
 def istft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
     """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows."""
@@ -1001,7 +1001,7 @@ def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, b
     """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
 
 def kl_div(input: Operand, target: Operand, reduction: builtins.int = 0, *, log_target: builtins.bool = False) -> Tensor:
-    """nn.functional.kl_div with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.kl_div, its reduction a number."""
 
 def kron(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Kronecker product: blocks input[i, j, ..] * other."""
@@ -1013,7 +1013,7 @@ def layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None = N
     """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias."""
 
 def lcm(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise least common multiple of integers."""
+    """Elementwise least common multiple, >= 0."""
 
 def lcm_(input: Operand, other: Operand) -> Tensor:
     """lcm() written into this tensor; returns it."""
@@ -1025,19 +1025,19 @@ def ldexp_(input: Operand, other: Operand) -> Tensor:
     """ldexp() written into this tensor; returns it."""
 
 def le(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input <= other; False where either is nan."""
 
 def lerp(input: Operand, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor:
-    """input + weight * (end - input) with broadcasting; tensors of one dtype, but for a weight without dimensions."""
+    """Elementwise input + weight * (end - input): from input (weight 0) to end (weight 1)."""
 
 def less(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input < other; False where either is nan."""
 
 def less_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input <= other; False where either is nan."""
 
 def lgamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise log(abs(Gamma(input)))."""
+    """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers."""
 
 def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced."""
@@ -1046,22 +1046,22 @@ def lobpcg(A: Operand, k: builtins.int | None = None, B: Operand | None = None, 
     """The k largest (or smallest) eigenvalues of A x = lambda B x and their vectors, by the whole decomposition."""
 
 def log(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise natural logarithm."""
+    """Elementwise natural logarithm; -inf at 0, nan for negative real numbers."""
 
 def log10(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logarithm to base 10."""
+    """Elementwise logarithm to base 10; -inf at 0, nan for negative real numbers."""
 
 def log10_(input: Operand) -> Tensor:
     """log10() written into this tensor; returns it."""
 
 def log1p(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise log(1 + input), exact near 0."""
+    """Elementwise log(1 + input), exact near 0, where the sum would lose its digits; -inf at -1, nan below."""
 
 def log1p_(input: Operand) -> Tensor:
     """log1p() written into this tensor; returns it."""
 
 def log2(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logarithm to base 2."""
+    """Elementwise logarithm to base 2; -inf at 0, nan for negative real numbers."""
 
 def log2_(input: Operand) -> Tensor:
     """log2() written into this tensor; returns it."""
@@ -1070,7 +1070,7 @@ def log_(input: Operand) -> Tensor:
     """log() written into this tensor; returns it."""
 
 def log_softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
-    """log(softmax(input)) along `dim`, without cancellation."""
+    """input - log(sum(exp(input))) along dim: the logarithm of softmax, without overflow or cancellation."""
 
 def logaddexp(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2."""
@@ -1079,25 +1079,25 @@ def logaddexp2(input: Operand, other: Operand, *, out: Tensor | None = None) -> 
     """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2."""
 
 def logcumsumexp(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+    """log(cumsum(exp(input))) along dim, without overflow; a term of -inf has gradient 0."""
 
 def logdet(input: Operand) -> Tensor:
     """Logarithm of the determinant of square matrices; nan where a real one is negative."""
 
 def logical_and(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logical and."""
+    """Elementwise: whether input and other are both true."""
 
 def logical_not(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logical negation."""
+    """Elementwise negation: True where input is 0."""
 
 def logical_or(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logical or."""
+    """Elementwise: whether input or other is true, or both."""
 
 def logical_xor(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logical xor."""
+    """Elementwise: whether exactly one of input and other is true."""
 
 def logit(input: Operand, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
+    """Elementwise log(input / (1 - input)), the inverse of sigmoid."""
 
 def logit_(input: Operand, eps: builtins.float | None = None) -> Tensor:
     """logit() written into this tensor; returns it."""
@@ -1106,7 +1106,7 @@ def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 1
     """base to the power of `steps` evenly spaced values from start to end."""
 
 def logsumexp(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """log(sum(exp(input))) over the given dimensions, without overflow."""
+    """log(sum(exp(input))) over the given dimensions, without overflow; of -inf alone it is -inf, with gradient 0."""
 
 def lstm(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """Layers of type lstm on sequences of one length, or packed ones: (outputs, final h, final c)."""
@@ -1115,10 +1115,10 @@ def lstm_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Opera
     """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o."""
 
 def lstsq(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
-    """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
+    """Removed by PyTorch. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
 
 def lt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input < other; False where either is nan."""
 
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, get_infos: Literal[False] = False, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -1138,7 +1138,7 @@ def manual_seed(seed: builtins.int) -> Generator:
     """Seed the default generator and return it: PyTorch's CPU streams follow."""
 
 def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.margin_ranking_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.margin_ranking_loss, its reduction a number."""
 
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """input with a number or 0-dim tensor where mask is true."""
@@ -1159,11 +1159,11 @@ def matrix_power(input: Operand, n: builtins.int, *, out: Tensor | None = None) 
     """linalg.matrix_power."""
 
 def matrix_rank(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
-    """Raises: PyTorch has removed this function. Use linalg.matrix_rank."""
+    """Removed by PyTorch. Use linalg.matrix_rank."""
 
 @overload
 def max(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
-    """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
+    """Largest value of all; with dim: (values, indices) along it; with a tensor: the elementwise maximum."""
 @overload
 def max(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
@@ -1199,10 +1199,10 @@ def max_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, pa
 def max_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def maximum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise larger value; at a tie each side has derivative 1/2."""
+    """Elementwise larger value, nan where either is nan; at a tie each side has derivative 1/2."""
 
 def mean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-    """Mean over the given dimensions, or all; floating point only."""
+    """Mean over the given dimensions, or all: sum / count; of no elements it is nan."""
 
 @overload
 def median(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
@@ -1217,7 +1217,7 @@ def meshgrid(*tensors: Operand | Sequence[Operand], indexing: builtins.str | Non
 
 @overload
 def min(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
-    """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
+    """Smallest value of all; with dim: (values, indices) along it; with a tensor: the elementwise minimum."""
 @overload
 def min(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
@@ -1226,7 +1226,7 @@ def min(input: Operand, *, keepdim: builtins.bool = False, axis: builtins.int, k
 def min(input: Operand, dim: Tensor, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 
 def minimum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise smaller value; at a tie each side has derivative 1/2."""
+    """Elementwise smaller value, nan where either is nan; at a tie each side has derivative 1/2."""
 
 def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
@@ -1244,13 +1244,13 @@ def msort(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dimension."""
 
 def mul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise product with broadcasting."""
+    """Elementwise input * other."""
 
 def multinomial(input: Operand, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Indices drawn with probabilities proportional to input's rows."""
 
 def multiply(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise product with broadcasting."""
+    """Elementwise input * other."""
 
 def mv(input: Operand, vec: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of a matrix and a vector."""
@@ -1259,13 +1259,13 @@ def mvlgamma(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> T
     """Elementwise logarithm of the multivariate gamma function of dimension p."""
 
 def nan_to_num(input: Operand, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+    """Elementwise input with nan and infinities replaced by numbers; there its derivative is 0."""
 
 def nan_to_num_(input: Operand, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """nan_to_num() written into this tensor; returns it."""
 
 def nanmean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Mean of the elements that are not nan over the given dimensions, or all."""
+    """Mean of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
 @overload
 def nanmedian(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
@@ -1279,7 +1279,7 @@ def nanquantile(input: Operand, q: Operand, dim: builtins.int | None = None, kee
     """`quantile` of the elements that are not nan."""
 
 def nansum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Sum of the elements that are not nan over the given dimensions, or all."""
+    """Sum of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
 def narrow(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor:
     """A view of `length` elements along `dim` from `start`."""
@@ -1294,7 +1294,7 @@ def native_channel_shuffle(input: Operand, groups: builtins.int) -> Tensor:
     """(N, C, *) with the channels of the groups taken in turn."""
 
 def native_dropout(input: Operand, p: builtins.float, train: builtins.bool | None) -> tuple[Tensor, Tensor]:
-    """(dropout(input, p, train), the mask of the elements that are kept)."""
+    """dropout(input, p, train) with the mask of the elements that are kept."""
 
 def native_dropout_backward(grad_output: Any, mask: Operand, scale: builtins.float) -> Tensor:
     """grad_output * mask * scale."""
@@ -1306,22 +1306,22 @@ def native_layer_norm(input: Operand, normalized_shape: Any, weight: Operand | N
     """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
 
 def ne(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input != other; nan differs from everything."""
 
 def neg(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise negation."""
+    """Elementwise -input."""
 
 def neg_(input: Operand) -> Tensor:
     """neg() written into this tensor; returns it."""
 
 def negative(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise negation."""
+    """Elementwise -input."""
 
 def negative_(input: Operand) -> Tensor:
     """neg() written into this tensor; returns it."""
 
 def nextafter(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise next number after input towards other."""
+    """Elementwise next number of the dtype after input towards other."""
 
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[False] = False) -> Tensor:
@@ -1335,22 +1335,22 @@ def nonzero_static(input: Operand, *, size: builtins.int, fill_value: builtins.i
     """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
 
 def norm(input: Operand, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
+    """Norm over the given dimensions, or all: sum(abs(input)**p)**(1 / p), scaled so that nothing overflows."""
 
 def norm_except_dim(v: Any, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
-    """The `pow`-norm over all dimensions but one, which are kept with size 1; dim -1: over all dimensions."""
+    """The `pow`-norm over all dimensions but one, which are kept with size 1."""
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Dims | None = None, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
 
 def not_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+    """Elementwise input != other; nan differs from everything."""
 
 def nuclear_norm(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False) -> Tensor:
-    """Sum of the singular values of the matrices in two dimensions, the only ones unless given."""
+    """Sum of the singular values of the matrices in two dimensions."""
 
 def numel(input: Operand) -> builtins.int:
-    """Number of elements."""
+    """Number of elements of input."""
 
 def ones(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Ones of the given sizes."""
@@ -1395,25 +1395,25 @@ def poisson(input: Operand, generator: RandomGenerator | None = None) -> Tensor:
     """Poisson numbers of the rates given by each element."""
 
 def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.poisson_nll_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.poisson_nll_loss, its reduction a number."""
 
 def polar(abs: Any, angle: Any, *, out: Tensor | None = None) -> Tensor:
-    """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
+    """Elementwise abs * (cos(angle) + 1j * sin(angle)): complex numbers from absolute value and angle in radians."""
 
 def polygamma(n: builtins.int, input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise derivative of order n of digamma, for any n >= 0."""
+    """Elementwise derivative of order n of digamma."""
 
 def positive(input: Operand) -> Tensor:
-    """The tensor itself."""
+    """The tensor itself, as +input gives it."""
 
 def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
+    """Elementwise input**exponent."""
 
 def prelu(input: Operand, weight: Operand) -> Tensor:
-    """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1)."""
+    """Elementwise input where it is positive, else weight * input."""
 
 def prod(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
+    """Product over the given dimensions, or all; derivatives of any order do not divide, so that zeros are harmless."""
 
 def put(input: Operand, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor:
     """input with source's elements written (or added) at any indices of the flattened tensor."""
@@ -1425,7 +1425,7 @@ def quantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdi
     """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
 
 def rad2deg(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise angle in degrees of one in radians."""
+    """Elementwise input * 180 / pi: the angle in degrees of one in radians."""
 
 def rad2deg_(input: Operand) -> Tensor:
     """rad2deg() written into this tensor; returns it."""
@@ -1458,10 +1458,10 @@ def ravel(input: Operand) -> Tensor:
     """All elements in one dimension: a view of memory in row-major order, else a copy."""
 
 def real(input: Operand) -> Tensor:
-    """The real part, a view; a real tensor is given back as it is."""
+    """The real part of input: a view of a complex tensor, on the same memory; a real tensor is given back as it is."""
 
 def reciprocal(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise 1 / input."""
+    """Elementwise 1 / input; inf at 0."""
 
 def reciprocal_(input: Operand) -> Tensor:
     """reciprocal() written into this tensor; returns it."""
@@ -1470,13 +1470,13 @@ def relu(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise max(input, 0); its derivative at 0 is 0."""
 
 def relu_(input: Operand) -> Tensor:
-    """relu written into input."""
+    """relu(input) written into input; returns it."""
 
 def remainder(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise remainder with the divisor's sign (Python's %)."""
+    """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %."""
 
 def renorm(input: Operand, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
-    """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+    """Each slice along dim whose p-norm exceeds maxnorm is scaled down to that norm."""
 
 def repeat_interleave(input: Operand, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Dims | None = None) -> Tensor:
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
@@ -1488,13 +1488,13 @@ def resize_as_(self: Any, other: Operand, *, memory_format: MemoryFormat | None 
     """resize_ to other's shape, and with preserve_format to its order in memory."""
 
 def resolve_conj(input: Operand) -> Tensor:
-    """The tensor itself: no conjugation is pending here."""
+    """The tensor itself: no conjugation is pending here, as it can be in PyTorch."""
 
 def resolve_neg(input: Operand) -> Tensor:
-    """The tensor itself: no negation is pending here."""
+    """The tensor itself: no negation is pending here, as it can be in PyTorch."""
 
 def result_type(tensor1: Operand, tensor2: Operand) -> dtype:
-    """The dtype of an operation over two tensors or numbers."""
+    """The dtype of an operation over two tensors or numbers; numbers and 0-dim tensors count by their kind only."""
 
 def rms_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, eps: builtins.float | None = None) -> Tensor:
     """input over the root of the mean of its squares along the last dimensions, times weight."""
@@ -1518,7 +1518,7 @@ def rot90(input: Operand, k: builtins.int = 1, dims: Dims = ...) -> Tensor:
     """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
 def round(input: Operand, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
-    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
+    """Elementwise nearest whole number, or nearest multiple of 10**-decimals; halves to the even one; its derivative is 0."""
 
 def round_(input: Operand, *, decimals: builtins.int = 0) -> Tensor:
     """round() written into this tensor; returns it."""
@@ -1527,19 +1527,19 @@ def row_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tenso
     """Tensors joined along their first dimension, vectors as rows."""
 
 def rrelu(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else input times a slope: drawn from [lower, upper) if training, else their middle."""
+    """Elementwise input where it is positive, else input times a slope: if training a random one, else (lower + upper) / 2."""
 
 def rrelu_(input: Operand, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor:
-    """rrelu written into input."""
+    """rrelu(input, lower, upper, training) written into input; returns it."""
 
 def rsqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise 1 / sqrt(input)."""
+    """Elementwise 1 / sqrt(input); inf at 0, nan for negative real numbers."""
 
 def rsqrt_(input: Operand) -> Tensor:
     """rsqrt() written into this tensor; returns it."""
 
 def rsub(input: Operand, other: Operand, *, alpha: builtins.float = 1) -> Tensor:
-    """Elementwise `other - alpha * input` with broadcasting."""
+    """Elementwise other - alpha * input: sub with its operands exchanged."""
 
 def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """A number as a 0-dim tensor of the default dtype."""
@@ -1569,10 +1569,10 @@ def select_scatter(input: Operand, src: Operand, dim: builtins.int, index: built
     """input with src in place of one slice along `dim`."""
 
 def selu(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017)."""
+    """Elementwise scale * (input where it is positive, else alpha * (exp(input) - 1))."""
 
 def selu_(input: Operand) -> Tensor:
-    """selu written into input."""
+    """selu(input) written into input; returns it."""
 
 def set_default_device(device: Device | None) -> None:
     """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
@@ -1584,22 +1584,22 @@ def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
 
 def sgn(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise sign; for complex input z / |z|, and 0 at 0."""
+    """Elementwise sign; of complex numbers the direction z / abs(z), and 0 at 0."""
 
 def sigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logistic function, exact in both tails."""
+    """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails."""
 
 def sigmoid_(input: Operand) -> Tensor:
     """sigmoid() written into this tensor; returns it."""
 
 def sign(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise sign; its derivative is 0, at 0 too."""
+    """Elementwise sign: -1, 0 or 1; its derivative is 0, at 0 too."""
 
 def signbit(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element carries a minus sign, -0.0 included."""
+    """Elementwise: whether the element carries a minus sign, that of -0.0 included."""
 
 def sin(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise sine."""
+    """Elementwise sine of an angle in radians."""
 
 def sin_(input: Operand) -> Tensor:
     """sin() written into this tensor; returns it."""
@@ -1611,7 +1611,7 @@ def sinc_(input: Operand) -> Tensor:
     """sinc() written into this tensor; returns it."""
 
 def sinh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hyperbolic sine."""
+    """Elementwise hyperbolic sine (exp(input) - exp(-input)) / 2."""
 
 def sinh_(input: Operand) -> Tensor:
     """sinh() written into this tensor; returns it."""
@@ -1626,10 +1626,13 @@ def slogdet(input: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogab
     """linalg.slogdet."""
 
 def softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along `dim`."""
+    """exp(input) / sum(exp(input)) along dim, without overflow."""
+
+def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+    """Elementwise log(1 + exp(beta * input)) / beta, without overflow: a smooth form of relu."""
 
 def solve(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
-    """Raises: PyTorch has removed this function. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
+    """Removed by PyTorch. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
 def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
@@ -1650,13 +1653,13 @@ def spmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
 
 def sqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise square root; its derivative at 0 is inf."""
+    """Elementwise square root; nan for negative real numbers, its derivative at 0 is inf."""
 
 def sqrt_(input: Operand) -> Tensor:
     """sqrt() written into this tensor; returns it."""
 
 def square(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise square."""
+    """Elementwise input**2."""
 
 def square_(input: Operand) -> Tensor:
     """square() written into this tensor; returns it."""
@@ -1671,7 +1674,7 @@ def stack(tensors: Sequence[Operand], dim: builtins.int = 0, *, out: Tensor | No
     """Tensors of one shape joined along a new dimension."""
 
 def std(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Standard deviation; its derivative is 0 where it is 0."""
+    """Standard deviation over the given dimensions, or all: sqrt(var(input)); where it is 0 its derivative is 0."""
 
 def std_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over the given dimensions, or all."""
@@ -1680,13 +1683,13 @@ def stft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = 
     """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
 
 def sub(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input - alpha * other` with broadcasting."""
+    """Elementwise input - alpha * other."""
 
 def subtract(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Elementwise `input - alpha * other` with broadcasting."""
+    """Elementwise input - alpha * other."""
 
 def sum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-    """Sum over the given dimensions, or all; integers and bools give int64."""
+    """Sum over the given dimensions, or all."""
 
 def svd(input: Operand, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV:
     """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
@@ -1701,7 +1704,7 @@ def swapdims(input: Operand, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """transpose under a third name."""
 
 def symeig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
-    """Raises: PyTorch has removed this function. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
+    """Removed by PyTorch. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
 def t(input: Operand) -> Tensor:
     """The transpose of a matrix; tensors of lower rank as they are."""
@@ -1716,13 +1719,13 @@ def take_along_dim(input: Operand, indices: Any, dim: builtins.int | None = None
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
 def tan(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise tangent."""
+    """Elementwise tangent of an angle in radians."""
 
 def tan_(input: Operand) -> Tensor:
     """tan() written into this tensor; returns it."""
 
 def tanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hyperbolic tangent."""
+    """Elementwise hyperbolic tangent, in (-1, 1); its derivatives keep their digits where it is nearly 1."""
 
 def tanh_(input: Operand) -> Tensor:
     """tanh() written into this tensor; returns it."""
@@ -1737,10 +1740,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """Sum of products over pairs of dimensions."""
 
 def threshold(input: Operand, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
-    """input where it is above threshold, else value."""
+    """Elementwise input where it is above threshold, else value; the derivative is 1 above the threshold, else 0."""
 
 def threshold_(input: Operand, threshold: builtins.float, value: builtins.float) -> Tensor:
-    """threshold written into input."""
+    """threshold(input, threshold, value) written into input; returns it."""
 
 def tile(input: Operand, *counts: Any, dims: Dims | None = None) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
@@ -1761,10 +1764,10 @@ def transpose_copy(input: Operand, dim0: Any, dim1: Any = None, *, out: Tensor |
     """A copy of what transpose() shows."""
 
 def trapezoid(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
-    """Integral along `dim` by the trapezoid rule, of samples at the positions x or at the distance dx (1)."""
+    """Integral along dim by the trapezoid rule: sum((y[1:] + y[:-1]) * steps) / 2."""
 
 def trapz(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins.int = -1, axis: Dims | None = None) -> Tensor:
-    """`trapezoid`."""
+    """The older name of trapezoid: the integral along dim by the trapezoid rule."""
 
 def triangular_solve(input: Operand, A: Operand, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> SolutionClonedCoefficient:
     """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
@@ -1776,7 +1779,7 @@ def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0,
     """Row and column numbers, as two rows, of the lower triangle of a matrix."""
 
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: builtins.int = 0) -> Tensor:
-    """nn.functional.triplet_margin_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    """nn.functional.triplet_margin_loss, its reduction a number."""
 
 def triu(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Upper triangle of matrices, 0 elsewhere."""
@@ -1785,10 +1788,10 @@ def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0,
     """Row and column numbers, as two rows, of the upper triangle of a matrix."""
 
 def true_divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+    """Elementwise input / other, or rounded to a whole number."""
 
 def trunc(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise integer part; its derivative is 0."""
+    """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too."""
 
 def trunc_(input: Operand) -> Tensor:
     """trunc() written into this tensor; returns it."""
@@ -1850,7 +1853,7 @@ def vander(x: Operand, N: builtins.int | None = None, increasing: builtins.bool 
     """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
 
 def var(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
+    """Variance over the given dimensions, or all: sum(abs(input - mean)**2) / (count - correction)."""
 
 def var_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """(variance, mean) over the given dimensions, or all."""
@@ -1859,13 +1862,13 @@ def vdot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor
     """Inner product of two vectors, the first one conjugated."""
 
 def view_as_complex(input: Operand) -> Tensor:
-    """A real tensor whose last dimension has size 2 as a complex one, a view."""
+    """A real tensor of shape (.., 2) as a complex one of shape (..): a view, on the same memory."""
 
 def view_as_complex_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what view_as_complex() shows."""
 
 def view_as_real(input: Operand) -> Tensor:
-    """A complex tensor as a real one, a view: the parts along a last dimension of size 2."""
+    """A complex tensor as a real one of shape (*input.shape, 2): a view, real and imaginary parts along its last dimension."""
 
 def view_as_real_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what view_as_real() shows."""
@@ -1881,12 +1884,12 @@ def vstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
 
 @overload
 def where(condition: Operand, input: None = None, other: None = None, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
-    """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0."""
+    """Elementwise input where condition is true, else other; the branch not taken has gradient 0."""
 @overload
 def where(condition: Operand, input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
 def xlogy(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
+    """Elementwise input * log(other), 0 where input is 0, unless other is nan."""
 
 def xlogy_(input: Operand, other: Operand) -> Tensor:
     """xlogy() written into this tensor; returns it."""

@@ -104,19 +104,19 @@ class TableMethods:
     def __add__(self, other: Operand) -> Tensor: ...
 
     def __and__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise and."""
+        """Elementwise: the bits that input and other both have; of bools the logical `and`."""
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input == other; nan equals nothing."""
 
     def __floordiv__(self, other: Operand) -> Tensor:
-        """Elementwise quotient rounded down; its derivative is 0."""
+        """Elementwise floor(input / other), as Python's //; its derivative is 0."""
 
     def __ge__(self, other: Operand) -> Tensor:
-        """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input >= other; False where either is nan."""
 
     def __gt__(self, other: Operand) -> Tensor:
-        """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input > other; False where either is nan."""
 
     def __iadd__(self, other: Operand) -> Self:
         """add() written into this tensor; returns it."""
@@ -137,7 +137,7 @@ class TableMethods:
         """mul() written into this tensor; returns it."""
 
     def __invert__(self) -> Tensor:
-        """Elementwise bitwise (for bool: logical) negation."""
+        """Elementwise negation of each bit, -input - 1 for signed integers; of bools the logical negation."""
 
     def __ior__(self, other: Operand) -> Self:
         """bitwise_or() written into this tensor; returns it."""
@@ -158,41 +158,41 @@ class TableMethods:
         """bitwise_xor() written into this tensor; returns it."""
 
     def __le__(self, other: Operand) -> Tensor:
-        """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input <= other; False where either is nan."""
 
     def __lshift__(self, other: Operand) -> Tensor:
-        """Elementwise input * 2**other of integers."""
+        """Elementwise input * 2**other: the bits moved to the left; 0 where other is negative or the number of bits or more."""
 
     def __lt__(self, other: Operand) -> Tensor:
-        """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input < other; False where either is nan."""
 
     def __matmul__(self, other: Operand) -> Tensor:
         """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
 
     def __mod__(self, other: Operand) -> Tensor:
-        """Elementwise remainder with the divisor's sign (Python's %)."""
+        """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %."""
 
     def __mul__(self, other: Operand) -> Tensor:
-        """Elementwise product with broadcasting."""
+        """Elementwise input * other."""
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input != other; nan differs from everything."""
 
     def __neg__(self) -> Tensor:
-        """Elementwise negation."""
+        """Elementwise -input."""
 
     def __or__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise or."""
+        """Elementwise: the bits that input or other has; of bools the logical `or`."""
 
     def __pos__(self) -> Tensor: ...
 
     def __pow__(self, other: Operand) -> Tensor:
-        """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
+        """Elementwise input**exponent."""
 
     def __radd__(self, other: Operand) -> Tensor: ...
 
     def __rand__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise and."""
+        """Elementwise: the bits that input and other both have; of bools the logical `and`."""
 
     def __rdiv__(self, other: Operand) -> Tensor:
         """Elementwise true quotient with broadcasting."""
@@ -205,13 +205,13 @@ class TableMethods:
         """`input @ other` for an operand on the left that is no tensor."""
 
     def __rmod__(self, other: Operand) -> Tensor:
-        """Elementwise remainder with the divisor's sign (Python's %)."""
+        """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %."""
 
     def __rmul__(self, other: Operand) -> Tensor:
-        """Elementwise product with broadcasting."""
+        """Elementwise input * other."""
 
     def __ror__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise or."""
+        """Elementwise: the bits that input or other has; of bools the logical `or`."""
 
     def __rpow__(self, other: Operand) -> Tensor:
         """`base ** exponent` for a number as base."""
@@ -219,7 +219,7 @@ class TableMethods:
     def __rrshift__(self, other: Operand) -> Tensor: ...
 
     def __rshift__(self, other: Operand) -> Tensor:
-        """Elementwise input / 2**other of integers, rounded down."""
+        """Elementwise floor(input / 2**other): the bits moved to the right, copies of the sign's following."""
 
     def __rsub__(self, other: Operand) -> Tensor: ...
 
@@ -227,7 +227,7 @@ class TableMethods:
         """Elementwise true quotient with broadcasting."""
 
     def __rxor__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise xor."""
+        """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`."""
 
     def __sub__(self, other: Operand) -> Tensor: ...
 
@@ -235,7 +235,7 @@ class TableMethods:
         """Elementwise true quotient with broadcasting."""
 
     def __xor__(self, other: Operand) -> Tensor:
-        """Elementwise bitwise xor."""
+        """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`."""
 
     def abs(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise absolute value; its derivative at 0 is 0."""
@@ -250,19 +250,19 @@ class TableMethods:
         """abs() written into this tensor; returns it."""
 
     def acos(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc cosine."""
+        """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf."""
 
     def acos_(self) -> Self:
         """acos() written into this tensor; returns it."""
 
     def acosh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic cosine."""
+        """Elementwise inverse hyperbolic cosine log(input + sqrt(input**2 - 1)); nan below 1, its derivative at 1 is inf."""
 
     def acosh_(self) -> Self:
         """acosh() written into this tensor; returns it."""
 
     def add(self, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input + alpha * other` with broadcasting."""
+        """Elementwise input + alpha * other."""
 
     def add_(self, other: Operand, *, alpha: builtins.float = 1) -> Self:
         """add() written into this tensor; returns it."""
@@ -274,13 +274,13 @@ class TableMethods:
         """addbmm() written into this tensor; returns it."""
 
     def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """input + value * tensor1 / tensor2 with broadcasting."""
+        """Elementwise input + value * tensor1 / tensor2."""
 
     def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1) -> Self:
         """addcdiv() written into this tensor; returns it."""
 
     def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """input + value * tensor1 * tensor2 with broadcasting."""
+        """Elementwise input + value * tensor1 * tensor2."""
 
     def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: builtins.float = 1) -> Self:
         """addcmul() written into this tensor; returns it."""
@@ -307,55 +307,55 @@ class TableMethods:
         """The last two dimensions exchanged, complex values conjugated."""
 
     def all(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Whether all elements are true (nonzero); of uint8, 1 or 0."""
+        """Whether all elements are true, that is not 0, over the given dimensions, or all; True of no elements."""
 
     def allclose(self, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether isclose holds for every element."""
 
     def amax(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Largest value over the given dimensions, or all; ties share the gradient evenly."""
+        """Largest value over the given dimensions, or all; elements that are equal to it share the gradient evenly."""
 
     def amin(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
+        """Smallest value over the given dimensions, or all; elements that are equal to it share the gradient evenly."""
 
     def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> MinMax:
-        """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
+        """Smallest and largest value along a dimension, or of all; elements that are equal to one share its gradient evenly."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise argument of a complex number; pi for negative and 0 for other real ones, with derivative 0."""
+        """Elementwise argument of a complex number, atan2(imag, real), in [-pi, pi]."""
 
     def any(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Whether any element is true (nonzero); of uint8, 1 or 0."""
+        """Whether any element is true, that is not 0, over the given dimensions, or all; False of no elements."""
 
     def arccos(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc cosine."""
+        """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf."""
 
     def arccos_(self) -> Self:
         """acos() written into this tensor; returns it."""
 
     def arccosh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic cosine."""
+        """Elementwise inverse hyperbolic cosine log(input + sqrt(input**2 - 1)); nan below 1, its derivative at 1 is inf."""
 
     def arccosh_(self) -> Self:
         """acosh() written into this tensor; returns it."""
 
     def arcsin(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc sine."""
+        """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf."""
 
     def arcsin_(self) -> Self:
         """asin() written into this tensor; returns it."""
 
     def arcsinh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic sine."""
+        """Elementwise inverse hyperbolic sine log(input + sqrt(input**2 + 1))."""
 
     def arcsinh_(self) -> Self:
         """asinh() written into this tensor; returns it."""
 
     def arctan(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc tangent."""
+        """Elementwise arc tangent in radians, in (-pi/2, pi/2)."""
 
     def arctan2(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise angle of the point (other, input)."""
+        """Elementwise angle of the point (x=other, y=input), in [-pi, pi]."""
 
     def arctan2_(self, other: Operand) -> Self:
         """atan2() written into this tensor; returns it."""
@@ -364,16 +364,16 @@ class TableMethods:
         """atan() written into this tensor; returns it."""
 
     def arctanh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic tangent."""
+        """Elementwise inverse hyperbolic tangent log((1 + input) / (1 - input)) / 2; nan outside [-1, 1], infinite at -1 and 1."""
 
     def arctanh_(self) -> Self:
         """atanh() written into this tensor; returns it."""
 
     def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Index of the largest element along `dim`, or in the flattened tensor."""
+        """Index of the largest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Index of the smallest element along `dim`, or in the flattened tensor."""
+        """Index of the smallest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
         """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
@@ -391,22 +391,22 @@ class TableMethods:
         """input with src in place of the elements that as_strided would show."""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc sine."""
+        """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf."""
 
     def asin_(self) -> Self:
         """asin() written into this tensor; returns it."""
 
     def asinh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic sine."""
+        """Elementwise inverse hyperbolic sine log(input + sqrt(input**2 + 1))."""
 
     def asinh_(self) -> Self:
         """asinh() written into this tensor; returns it."""
 
     def atan(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise arc tangent."""
+        """Elementwise arc tangent in radians, in (-pi/2, pi/2)."""
 
     def atan2(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise angle of the point (other, input)."""
+        """Elementwise angle of the point (x=other, y=input), in [-pi, pi]."""
 
     def atan2_(self, other: Operand) -> Self:
         """atan2() written into this tensor; returns it."""
@@ -415,7 +415,7 @@ class TableMethods:
         """atan() written into this tensor; returns it."""
 
     def atanh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse hyperbolic tangent."""
+        """Elementwise inverse hyperbolic tangent log((1 + input) / (1 - input)) / 2; nan outside [-1, 1], infinite at -1 and 1."""
 
     def atanh_(self) -> Self:
         """atanh() written into this tensor; returns it."""
@@ -430,37 +430,37 @@ class TableMethods:
         """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
 
     def bitwise_and(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise bitwise and."""
+        """Elementwise: the bits that input and other both have; of bools the logical `and`."""
 
     def bitwise_and_(self, other: Operand) -> Self:
         """bitwise_and() written into this tensor; returns it."""
 
     def bitwise_left_shift(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise input * 2**other of integers."""
+        """Elementwise input * 2**other: the bits moved to the left; 0 where other is negative or the number of bits or more."""
 
     def bitwise_left_shift_(self, other: Operand) -> Self:
         """bitwise_left_shift() written into this tensor; returns it."""
 
     def bitwise_not(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise bitwise (for bool: logical) negation."""
+        """Elementwise negation of each bit, -input - 1 for signed integers; of bools the logical negation."""
 
     def bitwise_not_(self) -> Self:
         """bitwise_not() written into this tensor; returns it."""
 
     def bitwise_or(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise bitwise or."""
+        """Elementwise: the bits that input or other has; of bools the logical `or`."""
 
     def bitwise_or_(self, other: Operand) -> Self:
         """bitwise_or() written into this tensor; returns it."""
 
     def bitwise_right_shift(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise input / 2**other of integers, rounded down."""
+        """Elementwise floor(input / 2**other): the bits moved to the right, copies of the sign's following."""
 
     def bitwise_right_shift_(self, other: Operand) -> Self:
         """bitwise_right_shift() written into this tensor; returns it."""
 
     def bitwise_xor(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise bitwise xor."""
+        """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`."""
 
     def bitwise_xor_(self, other: Operand) -> Self:
         """bitwise_xor() written into this tensor; returns it."""
@@ -472,7 +472,7 @@ class TableMethods:
         """expand under NumPy's name."""
 
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise smallest integer not below input; its derivative is 0."""
+        """Elementwise smallest whole number not below input; its derivative is 0, at the jumps too."""
 
     def ceil_(self) -> Self:
         """ceil() written into this tensor; returns it."""
@@ -490,25 +490,25 @@ class TableMethods:
         """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-        """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+        """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
 
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """clamp() written into this tensor; returns it."""
 
     def clamp_max(self, max: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Each element at most `max`."""
+        """Elementwise min(input, max); its derivative is 1 at the bound."""
 
     def clamp_max_(self, max: Operand) -> Self:
         """clamp_max() written into this tensor; returns it."""
 
     def clamp_min(self, min: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Each element at least `min`."""
+        """Elementwise max(input, min); its derivative is 1 at the bound."""
 
     def clamp_min_(self, min: Operand) -> Self:
         """clamp_min() written into this tensor; returns it."""
 
     def clip(self, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-        """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+        """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
 
     def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """clamp() written into this tensor; returns it."""
@@ -517,37 +517,37 @@ class TableMethods:
         """Elementwise complex conjugate; a real tensor is given back as it is."""
 
     def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
+        """Elementwise complex conjugate; a real tensor is given back as it is. The same as conj, which copies as well here."""
 
     def conj_physical_(self) -> Self:
         """conj_physical() written into this tensor; returns it."""
 
     def copysign(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise size of input with the sign of other."""
+        """Elementwise abs(input) with the sign of other, that of -0.0 too; at 0 its derivative is 0."""
 
     def copysign_(self, other: Operand) -> Self:
         """copysign() written into this tensor; returns it."""
 
     def corrcoef(self) -> Tensor:
-        """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
+        """Correlation coefficients of the rows of input, whose columns are observations: covariances over standard deviations."""
 
     def cos(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise cosine."""
+        """Elementwise cosine of an angle in radians."""
 
     def cos_(self) -> Self:
         """cos() written into this tensor; returns it."""
 
     def cosh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise hyperbolic cosine."""
+        """Elementwise hyperbolic cosine (exp(input) + exp(-input)) / 2."""
 
     def cosh_(self) -> Self:
         """cosh() written into this tensor; returns it."""
 
     def count_nonzero(self, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-        """Number of elements that are not zero."""
+        """Number of elements that are not 0 over the given dimensions, or all."""
 
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-        """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance."""
+        """Covariance matrix of the rows of input, whose columns are observations; of one row, or a vector, its variance."""
 
     def cross(self, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
         """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
@@ -559,19 +559,19 @@ class TableMethods:
         """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
     def cumprod(self, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-        """Running product along `dim`; no division, so zeros are harmless at any order."""
+        """Running product along dim: result[k] = input[0] * .. * input[k]; no derivative divides, so that zeros are harmless."""
 
     def cumprod_(self, dim: Dims | None = None, *, dtype: DType | None = None) -> Self:
         """cumprod() written into this tensor; returns it."""
 
     def cumsum(self, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-        """Running sum along `dim`; integers and bools give int64."""
+        """Running sum along dim: result[k] = input[0] + .. + input[k]."""
 
     def cumsum_(self, dim: Dims | None = None, *, dtype: DType | None = None) -> Self:
         """cumsum() written into this tensor; returns it."""
 
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise angle in radians of one in degrees."""
+        """Elementwise input * pi / 180: the angle in radians of one in degrees."""
 
     def deg2rad_(self) -> Self:
         """deg2rad() written into this tensor; returns it."""
@@ -595,25 +595,25 @@ class TableMethods:
         """input with src in place of a diagonal."""
 
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-        """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+        """n-th differences of neighbours along dim: input[1:] - input[:-1], n times."""
 
     def digamma(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise derivative of lgamma."""
+        """Elementwise digamma function, the derivative of lgamma; nan at the negative whole numbers, -inf at 0."""
 
     def digamma_(self) -> Self:
         """digamma() written into this tensor; returns it."""
 
     def dist(self, other: Operand, p: builtins.float = 2) -> Tensor:
-        """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
+        """p-norm of input - other, over all elements; where they are equal its derivative is 0."""
 
     def div(self, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-        """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+        """Elementwise input / other, or rounded to a whole number."""
 
     def div_(self, other: Operand, *, rounding_mode: builtins.str | None = None) -> Self:
         """div() written into this tensor; returns it."""
 
     def divide(self, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-        """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+        """Elementwise input / other, or rounded to a whole number."""
 
     def divide_(self, other: Operand, *, rounding_mode: builtins.str | None = None) -> Self:
         """div() written into this tensor; returns it."""
@@ -625,40 +625,40 @@ class TableMethods:
         """Views of parts along the third dimension; a number of parts must divide its size."""
 
     def eig(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Raises: PyTorch has removed this function. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
+        """Removed by PyTorch. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
 
     def eq(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input == other; nan equals nothing."""
 
     def eq_(self, other: Operand) -> Self:
         """eq() written into this tensor; returns it."""
 
     def equal(self, other: Operand) -> builtins.bool:
-        """Whether both tensors have one shape and the same elements."""
+        """Whether both tensors have one shape and the same elements; nan equals nothing."""
 
     def erf(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise error function."""
+        """Elementwise error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to input."""
 
     def erf_(self) -> Self:
         """erf() written into this tensor; returns it."""
 
     def erfc(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise 1 - erf(input), exact in the tail."""
+        """Elementwise 1 - erf(input), with all digits where that is nearly 0."""
 
     def erfc_(self) -> Self:
         """erfc() written into this tensor; returns it."""
 
     def erfinv(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise inverse of erf."""
+        """Elementwise inverse of erf on [-1, 1]; infinite at -1 and 1, nan outside."""
 
     def erfinv_(self) -> Self:
         """erfinv() written into this tensor; returns it."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise exponential."""
+        """Elementwise exponential function e**input."""
 
     def exp2(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise power of 2."""
+        """Elementwise 2**input."""
 
     def exp2_(self) -> Self:
         """exp2() written into this tensor; returns it."""
@@ -673,13 +673,13 @@ class TableMethods:
         """expand to other's shape."""
 
     def expm1(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise exp(input) - 1, exact near 0."""
+        """Elementwise exp(input) - 1, exact near 0, where the difference would lose its digits."""
 
     def expm1_(self) -> Self:
         """expm1() written into this tensor; returns it."""
 
     def fix(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise integer part; its derivative is 0."""
+        """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too."""
 
     def fix_(self) -> Self:
         """trunc() written into this tensor; returns it."""
@@ -697,19 +697,19 @@ class TableMethods:
         """Rows in reverse order (a copy)."""
 
     def float_power(self, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
+        """Elementwise input**exponent, computed in float64, or in complex128 if an operand is complex."""
 
     def float_power_(self, exponent: Operand) -> Self:
         """float_power() written into this tensor; returns it."""
 
     def floor(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise largest integer not above input; its derivative is 0."""
+        """Elementwise largest whole number not above input; its derivative is 0, at the jumps too."""
 
     def floor_(self) -> Self:
         """floor() written into this tensor; returns it."""
 
     def floor_divide(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise quotient rounded down; its derivative is 0."""
+        """Elementwise floor(input / other), as Python's //; its derivative is 0."""
 
     def floor_divide_(self, other: Operand) -> Self:
         """floor_divide() written into this tensor; returns it."""
@@ -721,31 +721,31 @@ class TableMethods:
         """Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative."""
 
     def fmod(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise remainder with the dividend's sign."""
+        """Elementwise input - trunc(input / other) * other: the remainder with the sign of input, as C's fmod."""
 
     def fmod_(self, other: Operand) -> Self:
         """fmod() written into this tensor; returns it."""
 
     def frac(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise fractional part, with the sign of input."""
+        """Elementwise input - trunc(input): the fractional part, with the sign of input."""
 
     def frac_(self) -> Self:
         """frac() written into this tensor; returns it."""
 
     def frexp(self, *, out: Sequence[Tensor] | None = None) -> MantissaExponent:
-        """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
+        """Elementwise (mantissa, exponent) with input = mantissa * 2**exponent, the size of the mantissa 0 or in [0.5, 1)."""
 
     def gather(self, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
         """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
 
     def gcd(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise greatest common divisor of integers."""
+        """Elementwise greatest common divisor, >= 0; of 0 and 0 it is 0."""
 
     def gcd_(self, other: Operand) -> Self:
         """gcd() written into this tensor; returns it."""
 
     def ge(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input >= other; False where either is nan."""
 
     def ge_(self, other: Operand) -> Self:
         """ge() written into this tensor; returns it."""
@@ -757,46 +757,46 @@ class TableMethods:
         """Outer product of two vectors."""
 
     def get_device(self) -> builtins.int:
-        """The number of its device; of the CPU -1."""
+        """The number of the device that holds input; of the CPU -1."""
 
     def greater(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input > other; False where either is nan."""
 
     def greater_(self, other: Operand) -> Self:
         """gt() written into this tensor; returns it."""
 
     def greater_equal(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input >= other; False where either is nan."""
 
     def greater_equal_(self, other: Operand) -> Self:
         """ge() written into this tensor; returns it."""
 
     def gt(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input > other; False where either is nan."""
 
     def gt_(self, other: Operand) -> Self:
         """gt() written into this tensor; returns it."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
-        """input where it is outside [-lambd, lambd], else 0."""
+        """Elementwise input where it is outside [-lambd, lambd], else 0; there its derivative is 0."""
 
     def heaviside(self, values: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
+        """Elementwise step: 0 where input is negative, 1 where positive, `values` where 0; the gradient is 0 for both."""
 
     def heaviside_(self, values: Operand) -> Self:
         """heaviside() written into this tensor; returns it."""
 
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
-        """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+        """Number of elements in each of `bins` equal parts of [min, max]; others are not counted. The gradient stops here."""
 
     def histogram(self, bins: Any, *, range: Any = None, weight: Operand | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> HistBinEdges:
-        """(hist, bin_edges): number, or total weight, of the elements in each bin."""
+        """Number, or total weight, of the elements in each bin. The gradient stops here."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
 
     def hypot(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise sqrt(input**2 + other**2)."""
+        """Elementwise sqrt(input**2 + other**2), whose squares do not overflow."""
 
     def hypot_(self, other: Operand) -> Self:
         """hypot() written into this tensor; returns it."""
@@ -808,13 +808,13 @@ class TableMethods:
         """i0() written into this tensor; returns it."""
 
     def igamma(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
+        """Elementwise regularised lower incomplete gamma function P(input, other), differentiable in both arguments."""
 
     def igamma_(self, other: Operand) -> Self:
         """igamma() written into this tensor; returns it."""
 
     def igammac(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+        """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - igamma(input, other)."""
 
     def igammac_(self, other: Operand) -> Self:
         """igammac() written into this tensor; returns it."""
@@ -859,31 +859,31 @@ class TableMethods:
         """linalg.inv."""
 
     def is_conj(self) -> builtins.bool:
-        """Whether a conjugation is pending: never."""
+        """Whether a conjugation is pending: always False here, where conj computes at once."""
 
     def is_neg(self) -> builtins.bool:
-        """Whether a negation is pending: never."""
+        """Whether a negation is pending: always False here."""
 
     def isclose(self, other: Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-        """Elementwise |input - other| <= atol + rtol * |other|."""
+        """Elementwise abs(input - other) <= atol + rtol * abs(other); equal infinities are close."""
 
     def isfinite(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element is finite."""
+        """Elementwise: whether the element is neither nan nor infinite, of a complex number both parts."""
 
     def isinf(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element is infinite."""
+        """Elementwise: whether the element is inf or -inf, of a complex number either part."""
 
     def isnan(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element is nan."""
+        """Elementwise: whether the element is nan, of a complex number either part."""
 
     def isneginf(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element is -inf."""
+        """Elementwise: whether the element is -inf."""
 
     def isposinf(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element is +inf."""
+        """Elementwise: whether the element is inf."""
 
     def isreal(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element has an imaginary part of 0."""
+        """Elementwise: whether the imaginary part is 0; True for real numbers."""
 
     def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
         """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows."""
@@ -895,7 +895,7 @@ class TableMethods:
         """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
 
     def lcm(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise least common multiple of integers."""
+        """Elementwise least common multiple, >= 0."""
 
     def lcm_(self, other: Operand) -> Self:
         """lcm() written into this tensor; returns it."""
@@ -907,52 +907,52 @@ class TableMethods:
         """ldexp() written into this tensor; returns it."""
 
     def le(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input <= other; False where either is nan."""
 
     def le_(self, other: Operand) -> Self:
         """le() written into this tensor; returns it."""
 
     def lerp(self, end: Any, weight: Operand, *, out: Tensor | None = None) -> Tensor:
-        """input + weight * (end - input) with broadcasting; tensors of one dtype, but for a weight without dimensions."""
+        """Elementwise input + weight * (end - input): from input (weight 0) to end (weight 1)."""
 
     def lerp_(self, end: Any, weight: Operand) -> Self:
         """lerp() written into this tensor; returns it."""
 
     def less(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input < other; False where either is nan."""
 
     def less_(self, other: Operand) -> Self:
         """lt() written into this tensor; returns it."""
 
     def less_equal(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input <= other; False where either is nan."""
 
     def less_equal_(self, other: Operand) -> Self:
         """le() written into this tensor; returns it."""
 
     def lgamma(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise log(abs(Gamma(input)))."""
+        """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers."""
 
     def lgamma_(self) -> Self:
         """lgamma() written into this tensor; returns it."""
 
     def log(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise natural logarithm."""
+        """Elementwise natural logarithm; -inf at 0, nan for negative real numbers."""
 
     def log10(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logarithm to base 10."""
+        """Elementwise logarithm to base 10; -inf at 0, nan for negative real numbers."""
 
     def log10_(self) -> Self:
         """log10() written into this tensor; returns it."""
 
     def log1p(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise log(1 + input), exact near 0."""
+        """Elementwise log(1 + input), exact near 0, where the sum would lose its digits; -inf at -1, nan below."""
 
     def log1p_(self) -> Self:
         """log1p() written into this tensor; returns it."""
 
     def log2(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logarithm to base 2."""
+        """Elementwise logarithm to base 2; -inf at 0, nan for negative real numbers."""
 
     def log2_(self) -> Self:
         """log2() written into this tensor; returns it."""
@@ -961,7 +961,7 @@ class TableMethods:
         """log() written into this tensor; returns it."""
 
     def log_softmax(self, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
-        """log(softmax(input)) along `dim`, without cancellation."""
+        """input - log(sum(exp(input))) along dim: the logarithm of softmax, without overflow or cancellation."""
 
     def logaddexp(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2."""
@@ -970,49 +970,49 @@ class TableMethods:
         """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2."""
 
     def logcumsumexp(self, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-        """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+        """log(cumsum(exp(input))) along dim, without overflow; a term of -inf has gradient 0."""
 
     def logdet(self) -> Tensor:
         """Logarithm of the determinant of square matrices; nan where a real one is negative."""
 
     def logical_and(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logical and."""
+        """Elementwise: whether input and other are both true."""
 
     def logical_and_(self, other: Operand) -> Self:
         """logical_and() written into this tensor; returns it."""
 
     def logical_not(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logical negation."""
+        """Elementwise negation: True where input is 0."""
 
     def logical_not_(self) -> Self:
         """logical_not() written into this tensor; returns it."""
 
     def logical_or(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logical or."""
+        """Elementwise: whether input or other is true, or both."""
 
     def logical_or_(self, other: Operand) -> Self:
         """logical_or() written into this tensor; returns it."""
 
     def logical_xor(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logical xor."""
+        """Elementwise: whether exactly one of input and other is true."""
 
     def logical_xor_(self, other: Operand) -> Self:
         """logical_xor() written into this tensor; returns it."""
 
     def logit(self, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
+        """Elementwise log(input / (1 - input)), the inverse of sigmoid."""
 
     def logit_(self, eps: builtins.float | None = None) -> Self:
         """logit() written into this tensor; returns it."""
 
     def logsumexp(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """log(sum(exp(input))) over the given dimensions, without overflow."""
+        """log(sum(exp(input))) over the given dimensions, without overflow; of -inf alone it is -inf, with gradient 0."""
 
     def lstsq(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
+        """Removed by PyTorch. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
 
     def lt(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input < other; False where either is nan."""
 
     def lt_(self, other: Operand) -> Self:
         """lt() written into this tensor; returns it."""
@@ -1054,7 +1054,7 @@ class TableMethods:
 
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
-        """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
+        """Largest value of all; with dim: (values, indices) along it; with a tensor: the elementwise maximum."""
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
     @overload
@@ -1063,10 +1063,10 @@ class TableMethods:
     def max(self, dim: Tensor, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 
     def maximum(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise larger value; at a tie each side has derivative 1/2."""
+        """Elementwise larger value, nan where either is nan; at a tie each side has derivative 1/2."""
 
     def mean(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-        """Mean over the given dimensions, or all; floating point only."""
+        """Mean over the given dimensions, or all: sum / count; of no elements it is nan."""
 
     @overload
     def median(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
@@ -1078,7 +1078,7 @@ class TableMethods:
 
     @overload
     def min(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
-        """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
+        """Smallest value of all; with dim: (values, indices) along it; with a tensor: the elementwise minimum."""
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
     @overload
@@ -1087,7 +1087,7 @@ class TableMethods:
     def min(self, dim: Tensor, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor: ...
 
     def minimum(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise smaller value; at a tie each side has derivative 1/2."""
+        """Elementwise smaller value, nan where either is nan; at a tie each side has derivative 1/2."""
 
     def mm(self, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
         """Product of two matrices."""
@@ -1105,13 +1105,13 @@ class TableMethods:
         """The elements in order along the first dimension."""
 
     def mul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise product with broadcasting."""
+        """Elementwise input * other."""
 
     def mul_(self, other: Operand) -> Self:
         """mul() written into this tensor; returns it."""
 
     def multiply(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise product with broadcasting."""
+        """Elementwise input * other."""
 
     def multiply_(self, other: Operand) -> Self:
         """mul() written into this tensor; returns it."""
@@ -1126,13 +1126,13 @@ class TableMethods:
         """mvlgamma() written into this tensor; returns it."""
 
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-        """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+        """Elementwise input with nan and infinities replaced by numbers; there its derivative is 0."""
 
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Self:
         """nan_to_num() written into this tensor; returns it."""
 
     def nanmean(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Mean of the elements that are not nan over the given dimensions, or all."""
+        """Mean of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
     @overload
     def nanmedian(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
@@ -1146,7 +1146,7 @@ class TableMethods:
         """`quantile` of the elements that are not nan."""
 
     def nansum(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Sum of the elements that are not nan over the given dimensions, or all."""
+        """Sum of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
     def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor:
         """A view of `length` elements along `dim` from `start`."""
@@ -1155,25 +1155,25 @@ class TableMethods:
         """A copy of what narrow() shows."""
 
     def ne(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input != other; nan differs from everything."""
 
     def ne_(self, other: Operand) -> Self:
         """ne() written into this tensor; returns it."""
 
     def neg(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise negation."""
+        """Elementwise -input."""
 
     def neg_(self) -> Self:
         """neg() written into this tensor; returns it."""
 
     def negative(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise negation."""
+        """Elementwise -input."""
 
     def negative_(self) -> Self:
         """neg() written into this tensor; returns it."""
 
     def nextafter(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise next number after input towards other."""
+        """Elementwise next number of the dtype after input towards other."""
 
     def nextafter_(self, other: Operand) -> Self:
         """nextafter() written into this tensor; returns it."""
@@ -1190,10 +1190,10 @@ class TableMethods:
         """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
 
     def norm(self, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
+        """Norm over the given dimensions, or all: sum(abs(input)**p)**(1 / p), scaled so that nothing overflows."""
 
     def not_equal(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+        """Elementwise input != other; nan differs from everything."""
 
     def not_equal_(self, other: Operand) -> Self:
         """ne() written into this tensor; returns it."""
@@ -1220,19 +1220,19 @@ class TableMethods:
         """polygamma() written into this tensor; returns it."""
 
     def positive(self) -> Tensor:
-        """The tensor itself."""
+        """The tensor itself, as +input gives it."""
 
     def pow(self, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
+        """Elementwise input**exponent."""
 
     def pow_(self, exponent: Operand) -> Self:
         """pow() written into this tensor; returns it."""
 
     def prelu(self, weight: Operand) -> Tensor:
-        """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1)."""
+        """Elementwise input where it is positive, else weight * input."""
 
     def prod(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
+        """Product over the given dimensions, or all; derivatives of any order do not divide, so that zeros are harmless."""
 
     def put(self, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor:
         """input with source's elements written (or added) at any indices of the flattened tensor."""
@@ -1247,7 +1247,7 @@ class TableMethods:
         """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise angle in degrees of one in radians."""
+        """Elementwise input * 180 / pi: the angle in degrees of one in radians."""
 
     def rad2deg_(self) -> Self:
         """rad2deg() written into this tensor; returns it."""
@@ -1256,7 +1256,7 @@ class TableMethods:
         """All elements in one dimension: a view of memory in row-major order, else a copy."""
 
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise 1 / input."""
+        """Elementwise 1 / input; inf at 0."""
 
     def reciprocal_(self) -> Self:
         """reciprocal() written into this tensor; returns it."""
@@ -1268,13 +1268,13 @@ class TableMethods:
         """relu() written into this tensor; returns it."""
 
     def remainder(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise remainder with the divisor's sign (Python's %)."""
+        """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %."""
 
     def remainder_(self, other: Operand) -> Self:
         """remainder() written into this tensor; returns it."""
 
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
-        """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+        """Each slice along dim whose p-norm exceeds maxnorm is scaled down to that norm."""
 
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Self:
         """renorm() written into this tensor; returns it."""
@@ -1292,10 +1292,10 @@ class TableMethods:
         """reshape to other's shape."""
 
     def resolve_conj(self) -> Tensor:
-        """The tensor itself: no conjugation is pending here."""
+        """The tensor itself: no conjugation is pending here, as it can be in PyTorch."""
 
     def resolve_neg(self) -> Tensor:
-        """The tensor itself: no negation is pending here."""
+        """The tensor itself: no negation is pending here, as it can be in PyTorch."""
 
     def roll(self, shifts: Any, dims: Dims | None = None) -> Tensor:
         """Elements shifted around along dimensions; without dims over the flattened tensor."""
@@ -1304,13 +1304,13 @@ class TableMethods:
         """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
     def round(self, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
-        """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
+        """Elementwise nearest whole number, or nearest multiple of 10**-decimals; halves to the even one; its derivative is 0."""
 
     def round_(self, *, decimals: builtins.int = 0) -> Self:
         """round() written into this tensor; returns it."""
 
     def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise 1 / sqrt(input)."""
+        """Elementwise 1 / sqrt(input); inf at 0, nan for negative real numbers."""
 
     def rsqrt_(self) -> Self:
         """rsqrt() written into this tensor; returns it."""
@@ -1340,28 +1340,28 @@ class TableMethods:
         """input with src in place of one slice along `dim`."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise sign; for complex input z / |z|, and 0 at 0."""
+        """Elementwise sign; of complex numbers the direction z / abs(z), and 0 at 0."""
 
     def sgn_(self) -> Self:
         """sgn() written into this tensor; returns it."""
 
     def sigmoid(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise logistic function, exact in both tails."""
+        """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails."""
 
     def sigmoid_(self) -> Self:
         """sigmoid() written into this tensor; returns it."""
 
     def sign(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise sign; its derivative is 0, at 0 too."""
+        """Elementwise sign: -1, 0 or 1; its derivative is 0, at 0 too."""
 
     def sign_(self) -> Self:
         """sign() written into this tensor; returns it."""
 
     def signbit(self, *, out: Tensor | None = None) -> Tensor:
-        """Whether each element carries a minus sign, -0.0 included."""
+        """Elementwise: whether the element carries a minus sign, that of -0.0 included."""
 
     def sin(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise sine."""
+        """Elementwise sine of an angle in radians."""
 
     def sin_(self) -> Self:
         """sin() written into this tensor; returns it."""
@@ -1373,7 +1373,7 @@ class TableMethods:
         """sinc() written into this tensor; returns it."""
 
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise hyperbolic sine."""
+        """Elementwise hyperbolic sine (exp(input) - exp(-input)) / 2."""
 
     def sinh_(self) -> Self:
         """sinh() written into this tensor; returns it."""
@@ -1385,10 +1385,10 @@ class TableMethods:
         """linalg.slogdet."""
 
     def softmax(self, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
-        """exp(input) / sum(exp(input)) along `dim`."""
+        """exp(input) / sum(exp(input)) along dim, without overflow."""
 
     def solve(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Raises: PyTorch has removed this function. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
+        """Removed by PyTorch. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
         """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
@@ -1400,13 +1400,13 @@ class TableMethods:
         """Views of consecutive parts of the given sizes along `dim`."""
 
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise square root; its derivative at 0 is inf."""
+        """Elementwise square root; nan for negative real numbers, its derivative at 0 is inf."""
 
     def sqrt_(self) -> Self:
         """sqrt() written into this tensor; returns it."""
 
     def square(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise square."""
+        """Elementwise input**2."""
 
     def square_(self) -> Self:
         """square() written into this tensor; returns it."""
@@ -1418,25 +1418,25 @@ class TableMethods:
         """Turn this tensor into its squeeze(); returns it."""
 
     def std(self, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Standard deviation; its derivative is 0 where it is 0."""
+        """Standard deviation over the given dimensions, or all: sqrt(var(input)); where it is 0 its derivative is 0."""
 
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
         """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
 
     def sub(self, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input - alpha * other` with broadcasting."""
+        """Elementwise input - alpha * other."""
 
     def sub_(self, other: Operand, *, alpha: builtins.float = 1) -> Self:
         """sub() written into this tensor; returns it."""
 
     def subtract(self, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """Elementwise `input - alpha * other` with broadcasting."""
+        """Elementwise input - alpha * other."""
 
     def subtract_(self, other: Operand, *, alpha: builtins.float = 1) -> Self:
         """sub() written into this tensor; returns it."""
 
     def sum(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-        """Sum over the given dimensions, or all; integers and bools give int64."""
+        """Sum over the given dimensions, or all."""
 
     def sum_to_size(self, *sizes: Dims, size: Dims | None = None) -> Tensor:
         """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
@@ -1457,7 +1457,7 @@ class TableMethods:
         """Turn this tensor into its swapdims(); returns it."""
 
     def symeig(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Raises: PyTorch has removed this function. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
+        """Removed by PyTorch. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of lower rank as they are."""
@@ -1472,13 +1472,13 @@ class TableMethods:
         """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
     def tan(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise tangent."""
+        """Elementwise tangent of an angle in radians."""
 
     def tan_(self) -> Self:
         """tan() written into this tensor; returns it."""
 
     def tanh(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise hyperbolic tangent."""
+        """Elementwise hyperbolic tangent, in (-1, 1); its derivatives keep their digits where it is nearly 1."""
 
     def tanh_(self) -> Self:
         """tanh() written into this tensor; returns it."""
@@ -1517,13 +1517,13 @@ class TableMethods:
         """triu() written into this tensor; returns it."""
 
     def true_divide(self, other: Operand, *, rounding_mode: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-        """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+        """Elementwise input / other, or rounded to a whole number."""
 
     def true_divide_(self, other: Operand, *, rounding_mode: builtins.str | None = None) -> Self:
         """div() written into this tensor; returns it."""
 
     def trunc(self, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise integer part; its derivative is 0."""
+        """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too."""
 
     def trunc_(self) -> Self:
         """trunc() written into this tensor; returns it."""
@@ -1573,7 +1573,7 @@ class TableMethods:
         """Turn this tensor into its unsqueeze(); returns it."""
 
     def var(self, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
+        """Variance over the given dimensions, or all: sum(abs(input - mean)**2) / (count - correction)."""
 
     def vdot(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Inner product of two vectors, the first one conjugated."""
@@ -1588,7 +1588,7 @@ class TableMethods:
         """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
 
     def xlogy(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
+        """Elementwise input * log(other), 0 where input is 0, unless other is nan."""
 
     def xlogy_(self, other: Operand) -> Self:
         """xlogy() written into this tensor; returns it."""

@@ -7,58 +7,58 @@ from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFor
 from .tensor import Tensor
 
 def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Largest of the unmasked elements."""
+    """Largest of the unmasked elements over the given dimensions, or all; equal ones share the gradient evenly."""
 
 def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Smallest of the unmasked elements."""
+    """Smallest of the unmasked elements over the given dimensions, or all; equal ones share the gradient evenly."""
 
 def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the largest of the unmasked elements, in the input's dtype unless one is given."""
+    """Index of the largest of the unmasked elements along dim, or in the flattened tensor."""
 
 def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the smallest of the unmasked elements, in the input's dtype unless one is given."""
+    """Index of the smallest of the unmasked elements along dim, or in the flattened tensor."""
 
 def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running product of the unmasked elements."""
+    """Running product of the unmasked elements along dim; a masked one counts as 1."""
 
 def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running sum of the unmasked elements."""
+    """Running sum of the unmasked elements along dim; a masked one adds 0."""
 
 def log_softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """log(softmax) over the elements taken in."""
+    """input - log(sum(exp(input))) of the unmasked elements along dim; -inf at masked ones, nan in a row of none."""
 
 def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor:
-    """log(exp(input) + exp(other)) of the unmasked elements."""
+    """Elementwise log(exp(input) + exp(other)), where a masked element counts as -inf."""
 
 def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """log(sum(exp())) of the unmasked elements, in the input's dtype unless one is given."""
+    """log(sum(exp(input))) of the unmasked elements over the given dimensions, without overflow; -inf of none."""
 
 def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Mean of the unmasked elements."""
+    """Mean of the unmasked elements over the given dimensions, or all; nan of none."""
 
 def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Median of the unmasked elements, the lower of two."""
+    """Median of the unmasked elements along dim, the lower of two; nan of none."""
 
 def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Vector norm of the unmasked elements."""
+    """Norm of the unmasked elements over the given dimensions, or all; of none 0, or inf for ord -inf."""
 
 def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """The unmasked elements divided by max(norm, eps); 0 elsewhere."""
+    """The unmasked elements over max(norm, eps), the norm taken along dim; 0 at masked ones."""
 
 def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Product of the unmasked elements."""
+    """Product of the unmasked elements over the given dimensions, or all; 1 of none."""
 
 def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Softmax over the elements taken in; 0 elsewhere."""
+    """exp(input) / sum(exp(input)) of the unmasked elements along dim; 0 at masked ones, nan in a row of none."""
 
 def softmin(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """softmax(-input) over the elements taken in; 0 elsewhere."""
+    """exp(-input) / sum(exp(-input)) of the unmasked elements along dim; 0 at masked ones, nan in a row of none."""
 
 def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Standard deviation of the unmasked elements."""
+    """Standard deviation of the unmasked elements over the given dimensions, or all: sqrt(var(..)); nan of none."""
 
 def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Sum of the unmasked elements."""
+    """Sum of the unmasked elements over the given dimensions, or all; 0 of none."""
 
 def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Variance of the unmasked elements."""
+    """Variance of the unmasked elements over the given dimensions, or all; nan of none."""

@@ -28,73 +28,73 @@ from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFor
 from .tensor import Tensor
 
 def airy_ai(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Airy function Ai; needs SciPy."""
+    """Elementwise Airy function Ai, the bounded solution of y'' = input * y."""
 
 def bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Bessel function of the first kind of order 0; needs SciPy."""
+    """Elementwise Bessel function of the first kind of order 0; its derivative is -bessel_j1(input)."""
 
 def bessel_j1(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Bessel function of the first kind of order 1; needs SciPy."""
+    """Elementwise Bessel function of the first kind of order 1."""
 
 def bessel_y0(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Bessel function of the second kind of order 0; needs SciPy."""
+    """Elementwise Bessel function of the second kind of order 0; its derivative is -bessel_y1(input)."""
 
 def bessel_y1(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Bessel function of the second kind of order 1; needs SciPy."""
+    """Elementwise Bessel function of the second kind of order 1."""
 
 def chebyshev_polynomial_t(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise chebyshev polynomial t of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Chebyshev polynomial of the first kind T(n): T(0) = 1, T(1) = input, T(k+1) = 2 * input * T(k) - T(k-1)."""
 
 def chebyshev_polynomial_u(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise chebyshev polynomial u of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Chebyshev polynomial of the second kind: U(0) = 1, U(1) = 2 * input, U(k+1) = 2 * input * U(k) - U(k-1)."""
 
 def chebyshev_polynomial_v(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise chebyshev polynomial v of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Chebyshev polynomial of the third kind."""
 
 def chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise chebyshev polynomial w of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Chebyshev polynomial of the fourth kind."""
 
 def entr(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise -input * log(input); 0 at 0, -inf below."""
+    """Elementwise entropy -input * log(input); 0 at 0, -inf for negative numbers."""
 
 def erfcx(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise exp(input**2) * erfc(input), without underflow; its derivatives are exact in the tail."""
 
 def expit(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logistic function, exact in both tails."""
+    """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails."""
 
 def gammainc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
+    """Elementwise regularised lower incomplete gamma function P(input, other), differentiable in both arguments."""
 
 def gammaincc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - igamma(input, other)."""
 
 def gammaln(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise log(abs(Gamma(input)))."""
+    """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers."""
 
 def hermite_polynomial_h(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hermite polynomial h of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Hermite polynomial (physicists'): H(0) = 1, H(1) = 2 * input, H(k+1) = 2 * input * H(k) - 2 * k * H(k-1)."""
 
 def hermite_polynomial_he(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hermite polynomial he of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Hermite polynomial (probabilists'): He(0) = 1, He(1) = input, He(k+1) = input * He(k) - k * He(k-1)."""
 
 def i0e(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise modified Bessel function of the first kind of order 0, times exp(-abs(input))."""
+    """Elementwise exp(-abs(input)) * i0(input), without overflow; its derivative at 0 is 0."""
 
 def i1(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 1."""
 
 def i1e(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise modified Bessel function of the first kind of order 1, times exp(-abs(input))."""
+    """Elementwise exp(-abs(input)) * i1(input), without overflow."""
 
 def laguerre_polynomial_l(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise laguerre polynomial l of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Laguerre polynomial: L(0) = 1, L(1) = 1 - input, (k+1) * L(k+1) = (2 * k + 1 - input) * L(k) - k * L(k-1)."""
 
 def legendre_polynomial_p(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise legendre polynomial p of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
+    """Elementwise Legendre polynomial: P(0) = 1, P(1) = input, (k+1) * P(k+1) = (2 * k + 1) * input * P(k) - k * P(k-1)."""
 
 def log_ndtr(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logarithm of the normal distribution function, exact in both tails."""
+    """Elementwise log(ndtr(input)), the logarithm of the standard normal distribution function, exact in both tails."""
 
 def modified_bessel_i0(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 0."""
@@ -103,46 +103,46 @@ def modified_bessel_i1(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 1."""
 
 def modified_bessel_k0(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise modified Bessel function of the second kind of order 0; needs SciPy."""
+    """Elementwise modified Bessel function of the second kind of order 0; its derivative is -modified_bessel_k1(input)."""
 
 def modified_bessel_k1(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise modified Bessel function of the second kind of order 1; needs SciPy."""
+    """Elementwise modified Bessel function of the second kind of order 1."""
 
 def multigammaln(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logarithm of the multivariate gamma function of dimension p."""
 
 def ndtr(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise normal distribution function."""
+    """Elementwise distribution function of the standard normal: (1 + erf(input / sqrt(2))) / 2, exact in both tails."""
 
 def ndtri(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise quantile of the normal distribution."""
+    """Elementwise quantile of the standard normal distribution, the inverse of ndtr; nan outside [0, 1]."""
 
 def psi(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise derivative of lgamma."""
+    """Elementwise digamma function, the derivative of lgamma; nan at the negative whole numbers, -inf at 0."""
 
 def scaled_modified_bessel_k0(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise exp(input) times the modified Bessel function of the second kind of order 0; needs SciPy."""
+    """Elementwise exp(input) * modified_bessel_k0(input), without underflow."""
 
 def scaled_modified_bessel_k1(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise exp(input) times the modified Bessel function of the second kind of order 1; needs SciPy."""
+    """Elementwise exp(input) * modified_bessel_k1(input), without underflow."""
 
 def shifted_chebyshev_polynomial_t(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """chebyshev_polynomial_t of 2 * input - 1."""
+    """Elementwise chebyshev_polynomial_t(2 * input - 1, n)."""
 
 def shifted_chebyshev_polynomial_u(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """chebyshev_polynomial_u of 2 * input - 1."""
+    """Elementwise chebyshev_polynomial_u(2 * input - 1, n)."""
 
 def shifted_chebyshev_polynomial_v(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """chebyshev_polynomial_v of 2 * input - 1."""
+    """Elementwise chebyshev_polynomial_v(2 * input - 1, n)."""
 
 def shifted_chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """chebyshev_polynomial_w of 2 * input - 1."""
+    """Elementwise chebyshev_polynomial_w(2 * input - 1, n)."""
 
 def spherical_bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise sin(input) / input, 1 at 0; all derivatives are exact there."""
 
 def xlog1py(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input * log1p(other), 0 where input is 0 (unless other is nan)."""
+    """Elementwise input * log1p(other), 0 where input is 0, unless other is nan."""
 
 def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Hurwitz zeta function: the sum of (other + k)**-input over k >= 0."""
+    """Elementwise Hurwitz zeta function: the sum of (other + k)**-input over k = 0, 1, 2, .."""

@@ -52,8 +52,8 @@ def text_of(function):
 def repeats_another(function):
     """Whether a function in place, or one that copies, holds the text of the one that it repeats, with its example."""
     doc, name = text_of(function), function.__name__
-    bases = [line.resolve() for line in names.LINES if name in (line.name + "_", line.name + "_copy")]
-    return any("\nExample:\n" in text_of(base) and text_of(base) in doc for base in bases)
+    lines = [line for line in names.LINES if name in (line.name + "_", line.name + "_copy") and line.forms != ("tg_",)]
+    return any("\nExample:\n" in text_of(base) and text_of(base) in doc for base in [line.resolve() for line in lines])
 
 
 def home(function, name):

@@ -36,6 +36,7 @@ from .. import rrelu as rrelu
 from .. import rrelu_ as rrelu_
 from .. import selu as selu
 from .. import selu_ as selu_
+from .. import softplus as softplus
 from .. import threshold as threshold
 from .. import threshold_ as threshold_
 from .._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
@@ -123,10 +124,10 @@ def dropout3d(input: Operand, p: builtins.float = 0.5, training: builtins.bool =
     """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0 with probability p, the others divided by 1 - p."""
 
 def elu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input) - 1)."""
+    """Elementwise input where it is positive, else alpha * (exp(input) - 1)."""
 
 def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
-    """elu written into input."""
+    """elu(input, alpha) written into input; returns it."""
 
 def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
     """Rows of weight at the indices input: (...) and (V, D) give (..., D)."""
@@ -166,28 +167,28 @@ def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.
     """Negative log likelihood of target under a normal distribution of mean input and variance var."""
 
 def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor:
-    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
+    """Elementwise input * ndtr(input), of the standard normal distribution function ndtr."""
 
 def glu(input: Operand, dim: builtins.int = -1) -> Tensor:
-    """First half of input along dim times the sigmoid of the second."""
+    """The first half of input along dim times the sigmoid of the second half."""
 
 def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor:
     """The image at the positions of a grid."""
 
 def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
-    """A sample of the Gumbel softmax distribution (Jang et al. 2017) along dim."""
+    """A sample of the Gumbel softmax distribution (Jang et al. 2017): softmax((logits + noise) / tau) along dim."""
 
 def hardsigmoid(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """relu6(input + 3) / 6."""
+    """Elementwise relu6(input + 3) / 6: sigmoid in three straight parts; its derivative is 0 at -3 and 3."""
 
 def hardswish(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * relu6(input + 3) / 6."""
+    """Elementwise input * relu6(input + 3) / 6."""
 
 def hardtanh(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input limited to [min_val, max_val]; its derivative is 0 at both limits and beyond."""
+    """Elementwise min(max(input, min_val), max_val); its derivative is 0 at both limits and beyond."""
 
 def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
-    """hardtanh written into input."""
+    """hardtanh(input, min_val, max_val) written into input; returns it."""
 
 def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
@@ -208,10 +209,10 @@ def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None 
     """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
 
 def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else negative_slope * input."""
+    """Elementwise input where it is positive, else negative_slope * input; at 0 the derivative is negative_slope."""
 
 def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor:
-    """leaky_relu written into input."""
+    """leaky_relu(input, negative_slope) written into input; returns it."""
 
 def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
@@ -223,10 +224,10 @@ def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.floa
     """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
 
 def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """log(softmax(input)) along dim, without cancellation."""
+    """input - log(sum(exp(input))) along dim: the logarithm of softmax, without overflow or cancellation."""
 
 def logsigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise log(sigmoid(input))."""
+    """Elementwise log(sigmoid(input)) = -log(1 + exp(-input)), without overflow."""
 
 def lp_pool1d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stride: Dims | None = None, ceil_mode: builtins.bool = False) -> Tensor:
     """(sum of input**norm_type)**(1 / norm_type) over windows, 1-D."""
@@ -256,7 +257,7 @@ def max_unpool3d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims |
     """The maxima back at their places, other elements 0, 3-D."""
 
 def mish(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * tanh(softplus(input))."""
+    """Elementwise input * tanh(log(1 + exp(input)))."""
 
 def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
     """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
@@ -289,19 +290,19 @@ def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool =
     """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input."""
 
 def relu(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """max(input, 0); its derivative at 0 is 0."""
+    """Elementwise max(input, 0); its derivative at 0 is 0."""
 
 def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input limited to [0, 6]; its derivative is 0 at both limits."""
+    """Elementwise min(max(input, 0), 6); its derivative is 0 at both limits."""
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value."""
 
 def sigmoid(input: Operand) -> Tensor:
-    """The logistic function 1 / (1 + exp(-input))."""
+    """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails."""
 
 def silu(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * sigmoid(input)."""
+    """Elementwise input * sigmoid(input), also called swish."""
 
 def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor:
     """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
@@ -310,25 +311,22 @@ def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.boo
     """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
 
 def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along dim."""
+    """exp(input) / sum(exp(input)) along dim, without overflow."""
 
 def softmin(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """softmax of -input along dim."""
-
-def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
-    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+    """exp(-input) / sum(exp(-input)) along dim: softmax of -input."""
 
 def softshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
-    """input moved by lambd towards 0, and 0 in [-lambd, lambd]."""
+    """Elementwise input moved by lambd towards 0, and 0 in [-lambd, lambd]; there its derivative is 0."""
 
 def softsign(input: Operand) -> Tensor:
-    """input / (1 + |input|)."""
+    """Elementwise input / (1 + abs(input))."""
 
 def tanh(input: Operand) -> Tensor:
-    """Hyperbolic tangent."""
+    """Elementwise hyperbolic tangent, in (-1, 1); its derivatives keep their digits where it is nearly 1."""
 
 def tanhshrink(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input - tanh(input); it and its derivative are exact near 0."""
+    """Elementwise input - tanh(input); it and its derivative are exact near 0, where the difference would lose its digits."""
 
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference."""

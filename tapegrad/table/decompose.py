@@ -33,7 +33,7 @@ from .samples import decompose as samples
 
 
 def mh_of(xp: Any, x: Any) -> Any:
-    """The same in a rule."""
+    """conj(mT(x)), where x is an operand of a rule."""
     return xp.conj(xp.mT(x))
 
 

@@ -78,6 +78,7 @@ _basic_index = TABLE["index"].variant(forward=operator.getitem)  # for an index 
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
     jax="index.index_zeros", display="IndexPut", batch=batching.put_in_zeros, samples=samples.scattered,
+    doc="""The first argument at the indices, and 0 elsewhere.""",
 )  # fmt: skip
 define(
     "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),),

@@ -38,6 +38,7 @@ def _matmul_by_rules() -> rules.Backward:
 
 
 def _flat(xp: Any, x: Any) -> Any:
+    """x with all dimensions but the last as one."""
     return x if len(x.shape) == 2 else xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 

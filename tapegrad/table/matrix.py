@@ -54,6 +54,7 @@ def _d_exp_derivative(xp: Any, g: Any, ans: Any, xs: Any, wanted: list[bool]) ->
 
 
 def _column(xp: Any, x: Any) -> Any:
+    """x with two dimensions of size 1 behind."""
     return xp.reshape(x, (*x.shape, 1, 1))
 
 
@@ -200,6 +201,7 @@ define(
     "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,),
     jax="linalg.matrix_exp_derivative", saves="xs", arity=-1, batch=batching.last,
     jvp=_along_directions("matrix_exp_derivative"), samples=samples.MATRIX_EXP_DERIVATIVE,
+    doc="""Derivative of matrix_exp at the first matrix in the direction of the second.""",
 )  # fmt: skip
 _det = define(
     "det", "general", lambda xp, a: xp.linalg.det(a), (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),),
@@ -211,6 +213,7 @@ define(
     "cofactor", "general", lapack.cofactor, (_d_cofactor,),
     jax="determinant.cofactor", saves="xs", arity=-1, batch=batching.last,
     jvp=_j_cofactor, samples=samples.cofactors,
+    doc="""Cofactors: det(x) * inverse(x).mT, of singular matrices too.""",
 )  # fmt: skip
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,),

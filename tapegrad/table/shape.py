@@ -93,6 +93,7 @@ define(
 define(
     "mT", "linear", lambda xp, x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
     batch=batching.last, samples=samples.MT,
+    doc="""The matrices transposed.""",
 )  # fmt: skip
 _flip = define(
     "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), jax="shape.flip",
@@ -124,6 +125,7 @@ _embed = define(
     (lambda xp, g, ans, x, shape, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),),
     jax="shape.diagonal_embed", display="DiagEmbed",
     batch=batching.shape_and_dims(2, 3), samples=samples.DIAGONAL_EMBED,
+    doc="""The first argument on the diagonal, and 0 elsewhere.""",
 )  # fmt: skip
 define(
     "as_strided", "linear", _as_strided,
