@@ -21,6 +21,8 @@ import make_docstrings  # noqa: E402
 # Functions that need an optional package, and so does their example.
 NEEDS = {
     "compile": "jax",
+    "is_autocast_cpu_enabled": "ml_dtypes",
+    "is_autocast_enabled": "ml_dtypes",
     **dict.fromkeys(
         (
             "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
