@@ -92,6 +92,12 @@ def text(function: types.FunctionType, op: Op, rule: object) -> str:
         return "none"
     if not callable(rule):
         return ast.unparse(times_g(ast.Constant(rule)))
+    if (
+        isinstance(rule, types.FunctionType)
+        and rule.__name__ != "<lambda>"
+        and isinstance(node_of(rule).body[-1], ast.Raise)
+    ):
+        return "not known: asking for it raises NotImplementedError"
     body = None if op.joint or not isinstance(rule, types.FunctionType) else statements(rule)
     if body is None:
         return in_source(op, rule)
@@ -224,7 +230,10 @@ class Readable(Simpler):
         if own and name in COMPARED.keys() | LOGICAL.keys():
             return with_operator(name, node.args)
         called = TABLE.get(name) if own else self.scope.get(name)
-        if not isinstance(called, Op | types.FunctionType) or (own and name in public_names()):
+        if own and name in public_names():
+            node.args = in_public_order(name, node.args)
+            return node
+        if not isinstance(called, Op | types.FunctionType):
             return node
         arguments = arguments_of(called)
         expression = first_expression(doc_of(called), arguments)
@@ -254,6 +263,14 @@ def with_operator(name: str, arguments: list[ast.expr]) -> ast.expr:
         if isinstance(operator, ast.unaryop)
         else ast.BinOp(arguments[0], operator, arguments[1])
     )
+
+
+def in_public_order(name: str, arguments: list[ast.expr]) -> list[ast.expr]:
+    """Arguments of a record in the order of the public function, as n and input of polygamma."""
+    public = next(function for function in public_functions() if function.__name__ == name)
+    by_name = dict(zip(arguments_of(TABLE[name]), arguments, strict=False))
+    order = [parameter for parameter in inspect.signature(public).parameters if parameter in by_name]
+    return [by_name[parameter] for parameter in order] if len(order) == len(arguments) else arguments
 
 
 def arguments_of(called: Op | types.FunctionType) -> dict[str, ast.expr]:

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from needs_scipy import ABSENT
 
 import tapegrad as tg
 from tapegrad.functions import names
@@ -105,6 +106,64 @@ def test_every_public_function_has_a_text_and_an_example(namespace, tmp_path, mo
 def test_what_is_derived_is_current():
     """The part "Derivative:" says what the records say."""
     assert make_docstrings.edits() == {}, "run: python docs/make_docstrings.py"
+
+
+class Names(dict):
+    """What the formulas of docstrings call: public functions."""
+
+    def __missing__(self, name):
+        return next(getattr(space, name) for space in (tg, tg.special, tg.nn.functional) if hasattr(space, name))
+
+
+def formulas(function, op):
+    """By argument, what a part "Derivative:" says in formulas, not in words: statements and an expression."""
+    for line in make_docstrings.derivative(function, op):
+        argument, _, text = line.partition(": ")
+        expression, _, where = text.partition(", where ")
+        if not expression.startswith(("see ", "not known", "none")) and not re.search(r"(^|; )\w+: ", where):
+            yield argument, where.split("; "), expression
+
+
+def value_of(expression, where, given):
+    called = re.findall(r"(\w+)\(", expression)
+    names = Names({name: value for name, value in given.items() if name not in called})
+    exec("\n".join(where), names)
+    return tg.as_tensor(eval(expression, names))
+
+
+def check_formulas(function, op, sample):
+    """Number of formulas that give the recorded gradient on a sample."""
+    listed = list(inspect.signature(function).parameters)[: op.arity]
+    said = {argument: formula for argument, *formula in formulas(function, op)}
+    arrays = {name: tg.tensor(np.asarray(a)) for name, a in zip(listed, sample.arrays, strict=True)}
+    asked = {
+        name: x.requires_grad_() for name, x in arrays.items() if name in said and x.dtype.is_floating_point | x.is_complex()
+    }
+    result = op.call(*arrays.values(), *sample.params)
+    g = tg.tensor(np.random.default_rng(0).standard_normal((2, *result.shape)))
+    g = (g[0] + 1j * g[1] if result.is_complex() else g[0]).to(result.dtype)
+    given = {name: x.detach() for name, x in arrays.items()} | {"g": g, "result": result.detach()}
+    given |= dict(zip(make_docstrings.parameters(op), sample.params, strict=True))
+    grads = tg.autograd.grad(result, list(asked.values()), g) if asked else ()
+    for (name, x), got in zip(asked.items(), grads, strict=True):
+        expression, where = said[name][::-1]
+        want = value_of(expression, where, given)
+        want = want.broadcast_to(result.shape) if op.kind == "elementwise" else want
+        want = (want if x.is_complex() else want.real).sum_to_size(x.shape).to(x.dtype)
+        tg.testing.assert_close(got, want, rtol=1e-5, atol=1e-6, equal_nan=True, msg=f"{op.name}, {name}: {expression}")
+    return len(asked)
+
+
+def test_derivatives_are_what_is_recorded():
+    checked = 0
+    for function in make_docstrings.public_functions():
+        op = make_docstrings.record_of(function)
+        if op is None or op.kind == "constant" or op.outputs > 1 or op.name in ABSENT:
+            continue
+        samples = [s for s in make_docstrings.samples_of(op) if s.smooth and np.asarray(s.arrays[0]).size]
+        kinds = {np.iscomplexobj(s.arrays[0]): s for s in reversed(samples)}
+        checked += sum(check_formulas(function, op, s) for s in kinds.values())
+    assert checked > 120
 
 
 def test_methods_in_place_carry_the_text_of_their_function():

@@ -63,7 +63,7 @@ def _of_input(input: Any, n: int) -> Any:
     return polygamma(n, input)
 
 
-polygamma_of = named(_of_input, "polygamma", "Elementwise derivative of order n of digamma.")  # as a method
+polygamma_of = named(_of_input, "polygamma", polygamma.__doc__ or "")  # as a method
 polygamma_of.__qualname__ = "Tensor.polygamma"
 
 
@@ -163,7 +163,7 @@ def zeta(input: Any, other: Any) -> Any:
         NotImplementedError: in a backward pass that asks for the derivative by input; for complex numbers.
 
     Derivative:
-        input: see tapegrad/table/special.py, record zeta
+        input: not known: asking for it raises NotImplementedError
         other: -g * input * zeta(input + 1, other)
 
     Example:

@@ -33,7 +33,7 @@ from .samples import decompose as samples
 
 
 def mh_of(xp: Any, x: Any) -> Any:
-    """conj(mT(x)), where x is an operand of a rule."""
+    """adjoint(x), of an operand of a rule."""
     return xp.conj(xp.mT(x))
 
 

@@ -93,7 +93,7 @@ define(
 define(
     "mT", "linear", lambda xp, x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
     batch=batching.last, samples=samples.MT,
-    doc="""The matrices transposed.""",
+    doc="""transpose(input, -2, -1).""",
 )  # fmt: skip
 _flip = define(
     "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), jax="shape.flip",

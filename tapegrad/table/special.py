@@ -63,7 +63,7 @@ digamma = unary(
         NotImplementedError: for complex numbers.
 
     Derivative:
-        input: g * polygamma(input, 1)
+        input: g * polygamma(1, input)
 
     Example:
         >>> tg.digamma(tg.tensor([1.0, 0.5, 10.0]))
