@@ -182,6 +182,11 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
     Raises:
         RuntimeError: for integers and bools.
 
+    Derivative:
+        input: reshape(g * scale, kept_shape(input.shape, dim)) * (input - mean(input, dim, True)), where scale = 2 * (1 /
+            (count(input.shape, dim) - correction)); count: number of elements along the dimensions, or all; kept_shape: the
+            shape with size 1 in place of the reduced dimensions
+
     Example:
         >>> tg.var(tg.tensor([1.0, 2.0, 3.0, 4.0]))
         tensor(1.6667)
@@ -203,6 +208,9 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
     Raises:
         RuntimeError: for integers and bools.
+
+    Derivative:
+        input: see tapegrad/table/reduce.py, record std
 
     Example:
         >>> tg.std(tg.tensor([[1.0, 3.0], [2.0, 2.0]]), dim=1)

@@ -60,6 +60,7 @@ def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 def _one_over(n: float) -> float:
+    """1 / n; nan for n <= 0."""
     return 1.0 / n if n > 0 else math.nan  # as the value
 
 

@@ -169,7 +169,9 @@ ndtri = unary(
         NotImplementedError: for complex numbers.
 
     Derivative:
-        input: see tapegrad/table/special.py, record ndtri
+        input: g * where(inside, reciprocal(where(input < 0.5, low, high)), at_ends), where low, high = (input *
+            log_ndtr_derivative(result, 1), (1 - input) * log_ndtr_derivative(-result, 1)); inside = (input > 0) & (input <
+            1); at_ends = exp(square(result) * 0.5) * sqrt(2 * pi); log_ndtr_derivative: derivative of log_ndtr of that order
 
     Example:
         >>> tg.special.ndtri(tg.tensor([0.5, 0.975, 1e-10]))
