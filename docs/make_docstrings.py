@@ -92,11 +92,7 @@ def text(function: types.FunctionType, op: Op, rule: object) -> str:
         return "none"
     if not callable(rule):
         return ast.unparse(times_g(ast.Constant(rule)))
-    if (
-        isinstance(rule, types.FunctionType)
-        and rule.__name__ != "<lambda>"
-        and isinstance(node_of(rule).body[-1], ast.Raise)
-    ):
+    if isinstance(rule, types.FunctionType) and isinstance(last_of(node_of(rule)), ast.Raise):
         return "not known: asking for it raises NotImplementedError"
     body = None if op.joint or not isinstance(rule, types.FunctionType) else statements(rule)
     if body is None:
@@ -112,6 +108,10 @@ def text(function: types.FunctionType, op: Op, rule: object) -> str:
     where += [f"{name}: {note}" for name, note in readable.unexplained.items()]
     formula += f", where {'; '.join(where)}" if where else ""
     return in_source(op, rule) if "" in readable.unexplained.values() or len(formula) > LONGEST else formula
+
+
+def last_of(rule: ast.Lambda | ast.FunctionDef) -> ast.AST:
+    return rule.body if isinstance(rule, ast.Lambda) else rule.body[-1]
 
 
 def in_source(op: Op, rule: object) -> str:
