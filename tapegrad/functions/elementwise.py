@@ -247,7 +247,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
 
     Raises:
         RuntimeError: for integers to a negative whole number.
-        NotImplementedError: for bools.
+        NotImplementedError: for two operands of bools.
 
     Derivative:
         input: g * conj(where((exponent == 0) & ~isfinite(slope), 0, slope)), where slope = exponent * pow(input, exponent -
