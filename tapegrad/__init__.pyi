@@ -176,7 +176,7 @@ def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: builtins.float =
     """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
 
 def adjoint(input: Operand) -> Tensor:
-    """The last two dimensions exchanged, complex values conjugated."""
+    """The last two dimensions exchanged, complex values conjugated: conj(input.mT)."""
 
 def affine_grid_generator(theta: Operand, size: Dims, align_corners: builtins.bool) -> Tensor:
     """nn.functional.affine_grid, without a default for align_corners."""
@@ -212,7 +212,7 @@ def any(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False,
     """Whether any element is true, that is not 0, over the given dimensions, or all; False of no elements."""
 
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+    """The vector start, start + step, .. before end: ceil((end - start) / step) values."""
 
 def arccos(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise arc cosine in radians, in [0, pi]; nan outside [-1, 1], its derivative at -1 and 1 is -inf."""
@@ -260,10 +260,10 @@ def argmin(input: Operand, dim: builtins.int | None = None, keepdim: builtins.bo
     """Index of the smallest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
 def argsort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
+    """Indices that sort input along `dim`; nan counts as the largest."""
 
 def argwhere(input: Operand) -> Tensor:
-    """Indices of the elements that are not zero, one row each."""
+    """Indices of the elements that are not zero, one row each: nonzero(input)."""
 
 def as_strided(input: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor:
     """A view of the memory block that input lies in, with any sizes, steps and start (in elements)."""
@@ -275,7 +275,7 @@ def as_strided_copy(input: Operand, size: Dims, stride: Dims, storage_offset: bu
     """A copy of what as_strided() shows."""
 
 def as_strided_scatter(input: Operand, src: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """input with src in place of the elements that as_strided would show."""
+    """A copy of input with src in place of the elements that as_strided(input, size, stride, storage_offset) would show."""
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
@@ -311,31 +311,31 @@ def atanh_(input: Operand) -> Tensor:
     """atanh() written into this tensor; returns it."""
 
 def atleast_1d(*tensors: Operand | Sequence[Operand]) -> Tensor:
-    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+    """Tensors with a 0-dim one as a vector of one element."""
 
 def atleast_2d(*tensors: Operand | Sequence[Operand]) -> Tensor:
-    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+    """Tensors with dimensions of size 1 added in front up to two."""
 
 def atleast_3d(*tensors: Operand | Sequence[Operand]) -> Tensor:
-    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+    """Tensors with dimensions of size 1 added up to three: a matrix as (n, m, 1), a vector as (1, n, 1)."""
 
 def avg_pool1d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
-    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
+    """Means over windows of (N, C, L) or (C, L)."""
 
 def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
 
 def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """1 - |2 t - 1| for t from 0 to 1: a triangle."""
+    """The window 1 - abs(2 * t - 1) for t from 0 to 1: a triangle."""
 
 def batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
     """nn.functional.batch_norm, weight and bias first."""
 
 def bernoulli(input: Operand, p: Any = None, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """1 with the probability given by each element, or with probability p, else 0."""
+    """1 with the probability given by each element, or with probability p, else 0; the gradient is 0."""
 
 def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
-    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K)."""
+    """input1 @ weight[k] @ input2 + bias[k] for each k."""
 
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, pos_weight: Any = None, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.binary_cross_entropy_with_logits, its reduction a number."""
@@ -365,22 +365,22 @@ def bitwise_xor(input: Operand, other: Operand, *, out: Tensor | None = None) ->
     """Elementwise: the bits that exactly one of input and other has; of bools the logical `xor`."""
 
 def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1."""
+    """The window 0.42 - cos(2 * pi * t) / 2 + 0.08 * cos(4 * pi * t) for t from 0 to 1."""
 
 def block_diag(*tensors: Operand | Sequence[Operand]) -> Tensor:
-    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+    """The matrix with the given matrices along its diagonal and 0 elsewhere, in their common dtype."""
 
 def bmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
+    """Products of two batches of matrices."""
 
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes have together: from the last dimension on, sizes are equal or one of them is 1."""
 
 def broadcast_tensors(*tensors: Operand | Sequence[Operand]) -> tuple[Tensor, ...]:
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common shape, as views."""
 
 def broadcast_to(input: Operand, size: Dims) -> Tensor:
-    """expand under NumPy's name."""
+    """`expand` under NumPy's name: a view of the given shape."""
 
 def bucketize(input: Operand, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it."""
@@ -392,7 +392,7 @@ def cat(tensors: Sequence[Operand], dim: builtins.int = 0, *, axis: builtins.int
     """Tensors joined along an existing dimension, in their common dtype."""
 
 def cdist(x1: Operand, x2: Operand, p: builtins.float = 2.0, compute_mode: builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast."""
+    """p-norm distances between all rows of x1 and x2; batches broadcast."""
 
 def ceil(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise smallest whole number not below input; its derivative is 0, at the jumps too."""
@@ -407,22 +407,22 @@ def celu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
     """celu(input, alpha) written into input; returns it."""
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
-    """linalg.multi_dot of the matrices, given one by one."""
+    """Product of the matrices, given one by one, in the cheapest order: linalg.multi_dot(matrices)."""
 
 def channel_shuffle(input: Operand, groups: builtins.int) -> Tensor:
     """(N, C, *) with the channels of the groups taken in turn."""
 
 def cholesky(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """linalg.cholesky under its older name."""
+    """`linalg.cholesky` under its older name: L of input = L L^H, or U of input = U^H U."""
 
 def cholesky_inverse(input: Operand, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of A for its Cholesky factor."""
+    """Inverse of A for its Cholesky factor L, A = L L^H (or U, A = U^H U)."""
 
 def cholesky_solve(input: Operand, L: Any, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
+    """X of A X = input, for the Cholesky factor L of A = L L^H (or U with A = U^H U)."""
 
 def chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
-    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
+    """Views of at most `chunks` parts along `dim`, of equal size but for the last: ceil(n / chunks)."""
 
 def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
     """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
@@ -452,13 +452,13 @@ def clip_(input: Operand, min: Operand | None = None, max: Operand | None = None
     """clamp() written into this tensor; returns it."""
 
 def clone(input: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """A recorded copy."""
+    """A copy that is recorded: its gradient flows back to input."""
 
 def column_stack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
     """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
 
 def combinations(input: Operand, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
-    """All combinations of r elements of a vector, as rows."""
+    """All combinations of r elements of a vector, as rows, in the order of their positions."""
 
 def complex(real: Any, imag: Any, *, out: Tensor | None = None) -> Tensor:
     """Elementwise real + 1j * imag."""
@@ -479,16 +479,16 @@ def conj_physical_(input: Operand) -> Tensor:
     """conj_physical() written into this tensor; returns it."""
 
 def constant_pad_nd(input: Operand, pad: Any, value: Operand = 0) -> Tensor:
-    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one .."""
+    """input with a value added around it: pad = (before, after) of the last dimension, of the last but one, .."""
 
 def conv1d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, dilation: Dims = 1, groups: builtins.int = 1) -> Tensor:
-    """1-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
+    """1-D cross-correlation of input by weight, plus bias."""
 
 def conv2d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, dilation: Dims = 1, groups: builtins.int = 1) -> Tensor:
-    """2-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
+    """2-D cross-correlation of input by weight, plus bias."""
 
 def conv3d(input: Operand, weight: Operand, bias: Operand | None = None, stride: Dims = 1, padding: Dims | builtins.str = 0, dilation: Dims = 1, groups: builtins.int = 1) -> Tensor:
-    """3-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel)."""
+    """3-D cross-correlation of input by weight, plus bias."""
 
 def conv_tbc(input: Operand, weight: Operand, bias: Operand | None, pad: builtins.int = 0) -> Tensor:
     """conv1d of input in the order time, batch, channels."""
@@ -527,7 +527,7 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     """nn.functional.cosine_embedding_loss, its reduction a number."""
 
 def cosine_similarity(x1: Operand, x2: Operand, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
+    """Cosine of the angle between x1 and x2 along dim: (x1 * x2).sum(dim) / (norm(x1) * norm(x2)), each norm at least eps."""
 
 def count_nonzero(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
     """Number of elements that are not 0 over the given dimensions, or all."""
@@ -536,16 +536,16 @@ def cov(input: Operand, *, correction: builtins.int = 1, fweights: Any = None, a
     """Covariance matrix of the rows of input, whose columns are observations; of one row, or a vector, its variance."""
 
 def cross(input: Operand, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+    """Vector product of 3-vectors along a dimension, the others broadcast."""
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.int = 0, zero_infinity: builtins.bool = False) -> Tensor:
     """nn.functional.ctc_loss, its reduction a number."""
 
 def cummax(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
+    """The largest element so far along `dim`, and its index; of equal ones the last, which takes the gradient."""
 
 def cummin(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
+    """The smallest element so far along `dim`, and its index; of equal ones the last, which takes the gradient."""
 
 def cumprod(input: Operand, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """Running product along dim: result[k] = input[0] * .. * input[k]; no derivative divides, so that zeros are harmless."""
@@ -563,25 +563,25 @@ def deg2rad_(input: Operand) -> Tensor:
     """deg2rad() written into this tensor; returns it."""
 
 def det(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """linalg.det."""
+    """Determinant of square matrices: `linalg.det`."""
 
 def detach(input: Operand) -> Tensor:
-    """The same memory without history."""
+    """A tensor on the same memory without history: no gradient flows through it."""
 
 def detach_(self: Any) -> Tensor:
-    """Forget the history of this tensor; returns itself."""
+    """Forget the history of this tensor, which becomes a leaf that does not require grad; returns itself."""
 
 def detach_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what detach() shows."""
 
 def diag(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    """The diagonal of a matrix, as a copy, or the matrix with a vector on its diagonal and 0 elsewhere."""
 
 def diag_embed(input: Operand, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-    """Matrices with the last dimension of input on their diagonal."""
+    """Matrices with the last dimension of input on their diagonal and 0 elsewhere."""
 
 def diagflat(input: Operand, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The matrix with input's elements, in order, on a diagonal."""
+    """The matrix with input's elements, in order, on a diagonal and 0 elsewhere."""
 
 def diagonal(input: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
@@ -590,7 +590,7 @@ def diagonal_copy(input: Operand, offset: builtins.int = 0, dim1: builtins.int =
     """A copy of what diagonal() shows."""
 
 def diagonal_scatter(input: Operand, src: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-    """input with src in place of a diagonal."""
+    """A copy of input with src in place of a diagonal."""
 
 def diff(input: Operand, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """n-th differences of neighbours along dim: input[1:] - input[:-1], n times."""
@@ -608,7 +608,7 @@ def divide(input: Operand, other: Operand, *, rounding_mode: builtins.str | None
     """Elementwise input / other, or rounded to a whole number."""
 
 def dot(input: Operand, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Inner product of two vectors, without conjugation."""
+    """Inner product of two vectors, without conjugation: sum(input * tensor)."""
 
 def dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Elements set to 0 with probability p, the others divided by 1 - p."""
@@ -620,10 +620,10 @@ def dsmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
 
 def dsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the third dimension; a number of parts must divide its size."""
+    """Views of parts along the third dimension."""
 
 def dstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
-    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+    """Tensors joined along their third dimension, vectors as (1, n, 1) and matrices as (n, m, 1)."""
 
 def eig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Removed by PyTorch. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
@@ -641,16 +641,16 @@ def embedding_renorm_(input: Operand, indices: Any, max_norm: builtins.float, no
     """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place; returns input."""
 
 def empty(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Uninitialised memory of the given sizes."""
+    """Uninitialised memory of the given sizes: its values are any until they are written."""
 
 def empty_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """empty of input's shape and dtype."""
+    """Uninitialised memory of input's shape, dtype and memory layout: its values are any until they are written."""
 
 def empty_permuted(size: Dims, physical_layout: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
 
 def empty_strided(size: Dims, stride: Dims, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Uninitialised memory with the given sizes and steps (in elements)."""
+    """Uninitialised memory with the given sizes and steps."""
 
 def eq(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input == other; nan equals nothing."""
@@ -695,7 +695,7 @@ def expm1_(input: Operand) -> Tensor:
     """expm1() written into this tensor; returns it."""
 
 def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Identity matrix."""
+    """The n by m matrix with 1 on its diagonal and 0 elsewhere; m is n by default."""
 
 def feature_alpha_dropout(input: Operand, p: builtins.float, train: builtins.bool) -> Tensor:
     """Whole channels set to selu(-inf) with probability p, then all scaled and shifted, so that mean 0 and variance 1 stay."""
@@ -710,10 +710,10 @@ def feature_dropout_(input: Operand, p: builtins.float, train: builtins.bool) ->
     """feature_dropout() written into input; returns it."""
 
 def fill(input: Operand, value: Operand) -> Tensor:
-    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
+    """A tensor of input's shape and dtype with a value everywhere; input's gradient is 0."""
 
 def fill_(input: Operand, value: Operand) -> Tensor:
-    """input overwritten with a number or 0-dim tensor, in place."""
+    """input overwritten with a value, in place; returns it."""
 
 def fix(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise whole part, rounded towards 0; its derivative is 0, at the jumps too."""
@@ -722,16 +722,16 @@ def fix_(input: Operand) -> Tensor:
     """trunc() written into this tensor; returns it."""
 
 def flatten(input: Operand, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-    """Dimensions start_dim to end_dim merged into one."""
+    """Dimensions start_dim to end_dim merged into one: a view where the memory allows, else a copy."""
 
 def flip(input: Operand, *positions: Any, dims: Dims | None = None) -> Tensor:
-    """Elements in reverse order along the given dimensions (a copy)."""
+    """Elements in reverse order along the given dimensions; a copy."""
 
 def fliplr(input: Operand) -> Tensor:
-    """Columns in reverse order (a copy)."""
+    """Columns in reverse order: flip(input, 1); a copy."""
 
 def flipud(input: Operand) -> Tensor:
-    """Rows in reverse order (a copy)."""
+    """Rows in reverse order: flip(input, 0); a copy."""
 
 def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input**exponent, computed in float64, or in complex128 if an operand is complex."""
@@ -779,13 +779,13 @@ def frombuffer(buffer: Any, *, dtype: DType, count: builtins.int = -1, offset: b
     """A vector on the memory of a Python buffer, from a byte offset on."""
 
 def full(size: Dims, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """The value repeated to the given sizes, in its own dtype."""
+    """The value repeated to the given sizes."""
 
 def full_like(input: Operand, fill_value: Any, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """The value repeated to input's shape, in input's dtype."""
+    """The value repeated to input's shape."""
 
 def gather(input: Operand, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+    """Elements named by an index along `dim`: out[i, j, ..] = input[i, index[i, j, ..], ..] for dim = 1."""
 
 def gcd(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise greatest common divisor, >= 0; of 0 and 0 it is 0."""
@@ -797,28 +797,28 @@ def ge(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input >= other; False where either is nan."""
 
 def geqrf(input: Operand, *, out: Sequence[Tensor] | None = None) -> ATau:
-    """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr)."""
+    """R of A = Q R, and the reflections of which Q is the product, in one matrix."""
 
 def ger(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Outer product of two vectors."""
+    """Outer product of two vectors: input[:, None] * vec2."""
 
 def get_autocast_cpu_dtype() -> dtype:
-    """get_autocast_dtype("cpu")."""
+    """The dtype of the active CPU autocast, else the default, bfloat16: get_autocast_dtype("cpu")."""
 
 def get_autocast_dtype(device_type: builtins.str) -> dtype:
     """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda"."""
 
 def get_autocast_gpu_dtype() -> dtype:
-    """get_autocast_dtype("cuda")."""
+    """The dtype of autocast for "cuda", float16: get_autocast_dtype("cuda")."""
 
 def get_default_device() -> device:
-    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
+    """The device of new tensors: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
 
 def get_device(input: Operand) -> builtins.int:
     """The number of the device that holds input; of the CPU -1."""
 
 def get_rng_state() -> Tensor:
-    """State of the default generator, as a uint8 tensor."""
+    """State of the default generator, as a uint8 tensor: `set_rng_state` continues from it."""
 
 def gradient(input: Operand, *, spacing: Any = None, dim: Dims | None = None, edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
     """Derivatives of samples along dimensions by differences of neighbours, of second order within."""
@@ -830,31 +830,31 @@ def greater_equal(input: Operand, other: Operand, *, out: Tensor | None = None) 
     """Elementwise input >= other; False where either is nan."""
 
 def grid_sampler(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
-    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    """`nn.functional.grid_sample` with its modes as numbers."""
 
 def grid_sampler_2d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
-    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    """`nn.functional.grid_sample` with its modes as numbers."""
 
 def grid_sampler_3d(input: Operand, grid: Operand, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
-    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    """`nn.functional.grid_sample` with its modes as numbers."""
 
 def group_norm(input: Operand, num_groups: builtins.int, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor:
-    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias."""
+    """(input - mean) / sqrt(variance + eps) in num_groups groups of channels of each sample; times weight, plus bias."""
 
 def gru(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of type gru on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type gru on sequences of one length, or packed ones; each step is one of gru_cell."""
 
 def gru_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
-    """One step of a GRU, its gates in the order r, z, n: h from input (B, features) and hx of (B, width)."""
+    """One step of a GRU: h = (1 - z) * n + z * hx."""
 
 def gt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input > other; False where either is nan."""
 
 def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """alpha - beta cos(2 pi t) for t from 0 to 1."""
+    """The window alpha - beta * cos(2 * pi * t) for t from 0 to 1."""
 
 def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """(1 - cos(2 pi t)) / 2 for t from 0 to 1."""
+    """The window (1 - cos(2 * pi * t)) / 2 for t from 0 to 1."""
 
 def hardshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
     """Elementwise input where it is outside [-lambd, lambd], else 0; there its derivative is 0."""
@@ -875,7 +875,7 @@ def histogramdd(input: Operand, bins: Any, range: Any = None, weight: Operand | 
     """Number, or total weight, of the points in each bin of D dimensions. The gradient stops here."""
 
 def hsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+    """Views of parts along the second dimension, or the only one."""
 
 def hstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along their second dimension, or their only one."""
@@ -899,37 +899,37 @@ def imag(input: Operand) -> Tensor:
     """The imaginary part of a complex tensor: a view, on the same memory."""
 
 def index_add(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with alpha * source's slices added at a 1-D index along `dim`."""
+    """A copy of input with alpha * source's slices added at an index along `dim`; repeated positions add up."""
 
 def index_copy(input: Operand, dim: builtins.int, index: Operand, source: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with source's slices written at a 1-D index along `dim`."""
+    """A copy of input with source's slices written at an index along `dim`; of several for one position the last stays."""
 
 def index_fill(input: Operand, dim: builtins.int, index: Operand, value: Operand, *, axis: Dims | None = None) -> Tensor:
-    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+    """A copy of input with a value written into the slices of an index along `dim`."""
 
 def index_put(input: Operand, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor:
-    """input with values written (or added) at the advanced index."""
+    """A copy of input with input[indices] = values: values written (or added) at an advanced index."""
 
 def index_put_(input: Operand, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor:
     """index_put() written into this tensor; returns it."""
 
 def index_reduce(input: Operand, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with the slices of source reduced into it at a 1-D index along `dim`."""
+    """A copy of input with the slices of source reduced into it at an index along `dim`."""
 
 def index_select(input: Operand, dim: builtins.int, index: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """Slices of input along `dim` in the order of a 1-D index."""
+    """Slices of input along `dim` in the order of an index."""
 
 def initial_seed() -> builtins.int:
-    """The last seed of the default generator."""
+    """The last seed of the default generator, an int."""
 
 def inner(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+    """Sums of products over the last dimension of both; with a 0-dim operand, their product."""
 
 def instance_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
     """nn.functional.instance_norm, weight and bias first."""
 
 def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """linalg.inv."""
+    """Inverse of square matrices: `linalg.inv`."""
 
 def is_autocast_cache_enabled() -> builtins.bool:
     """False: casts of parameters are not cached."""
@@ -998,7 +998,7 @@ def istft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None =
     """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows."""
 
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
+    """The window i0(beta * sqrt(1 - (2 * t - 1) ** 2)) / i0(beta) for t from 0 to 1."""
 
 def kl_div(input: Operand, target: Operand, reduction: builtins.int = 0, *, log_target: builtins.bool = False) -> Tensor:
     """nn.functional.kl_div, its reduction a number."""
@@ -1007,10 +1007,10 @@ def kron(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor
     """Kronecker product: blocks input[i, j, ..] * other."""
 
 def kthvalue(input: Operand, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
+    """The k-th smallest elements along `dim`, counted from 1, and their indices."""
 
 def layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, bias: Operand | None = None, eps: builtins.float = 1e-05) -> Tensor:
-    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias."""
+    """(input - mean) / sqrt(variance + eps) over the last dimensions, of sizes normalized_shape; times weight, plus bias."""
 
 def lcm(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise least common multiple, >= 0."""
@@ -1040,7 +1040,7 @@ def lgamma(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers."""
 
 def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """`steps` values from start to end, both included, evenly spaced."""
+    """The vector of `steps` values from start to end, both included, evenly spaced."""
 
 def lobpcg(A: Operand, k: builtins.int | None = None, B: Operand | None = None, X: Any = None, n: builtins.int | None = None, iK: Any = None, niter: builtins.int | None = None, tol: builtins.float | None = None, largest: builtins.bool | None = None, method: builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) eigenvalues of A x = lambda B x and their vectors, by the whole decomposition."""
@@ -1082,7 +1082,7 @@ def logcumsumexp(input: Operand, dim: Dims | None = None, *, axis: Dims | None =
     """log(cumsum(exp(input))) along dim, without overflow; a term of -inf has gradient 0."""
 
 def logdet(input: Operand) -> Tensor:
-    """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+    """Logarithm of the determinant of square matrices; nan where a real one is negative, -inf where it is 0."""
 
 def logical_and(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise: whether input and other are both true."""
@@ -1103,16 +1103,16 @@ def logit_(input: Operand, eps: builtins.float | None = None) -> Tensor:
     """logit() written into this tensor; returns it."""
 
 def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """base to the power of `steps` evenly spaced values from start to end."""
+    """base to the power of `steps` evenly spaced values from start to end: base ** linspace(start, end, steps)."""
 
 def logsumexp(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """log(sum(exp(input))) over the given dimensions, without overflow; of -inf alone it is -inf, with gradient 0."""
 
 def lstm(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of type lstm on sequences of one length, or packed ones: (outputs, final h, final c)."""
+    """Layers of type lstm on sequences of one length, or packed ones; each step is one of lstm_cell."""
 
 def lstm_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> tuple[Tensor, Tensor]:
-    """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o."""
+    """One step of an LSTM: c' = f * c + i * g and h' = o * tanh(c')."""
 
 def lstsq(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Removed by PyTorch. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
@@ -1122,41 +1122,41 @@ def lt(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
 
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, get_infos: Literal[False] = False, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
+    """`linalg.lu_factor_ex` under its older name: both factors in one matrix."""
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, *, get_infos: Literal[True], out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
 @overload
 def lu(input: Operand, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Tensor | None = None) -> tuple[Tensor, ...]: ...
 
 def lu_solve(input: Operand, LU_data: Any, LU_pivots: Any, *, out: Tensor | None = None) -> Tensor:
-    """linalg.lu_solve under its older name."""
+    """X of A X = input by the factors that `linalg.lu_factor` gives: `linalg.lu_solve` under its older name."""
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> PLU:
-    """(P, L, U) of the packed factors that linalg.lu_factor gives; what is not asked for is empty."""
+    """(P, L, U) of the packed factors that `linalg.lu_factor` gives."""
 
 def manual_seed(seed: builtins.int) -> Generator:
-    """Seed the default generator and return it: PyTorch's CPU streams follow."""
+    """Seed the default generator: the numbers drawn after it are those of PyTorch's CPU streams with this seed."""
 
 def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.margin_ranking_loss, its reduction a number."""
 
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
-    """input with a number or 0-dim tensor where mask is true."""
+    """A copy of input with a value where mask is true; input's gradient is 0 there."""
 
 def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
-    """input with the elements of source, in order, where mask is true."""
+    """A copy of input with the first elements of source, in order, where mask is true."""
 
 def masked_select(input: Operand, mask: Operand, *, out: Tensor | None = None) -> Tensor:
-    """1-D tensor of the elements where mask is true."""
+    """The elements where mask is true, as a vector."""
 
 def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+    """Matrix product over the last two dimensions, the others broadcast: `input @ other`."""
 
 def matrix_exp(input: Operand) -> Tensor:
-    """Exponential of square matrices."""
+    """Exponential of square matrices, the sum of A^k / k!: `linalg.matrix_exp`."""
 
 def matrix_power(input: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """linalg.matrix_power."""
+    """input to an integer power: `linalg.matrix_power`."""
 
 def matrix_rank(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Removed by PyTorch. Use linalg.matrix_rank."""
@@ -1180,7 +1180,7 @@ def max_pool1d(input: Operand, kernel_size: Dims, stride: Dims | None = None, pa
 def max_pool1d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def max_pool1d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): max_pool1d with return_indices."""
 
 @overload
 def max_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: Literal[False] = False) -> Tensor:
@@ -1206,14 +1206,14 @@ def mean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False
 
 @overload
 def median(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
+    """The median of all elements, or along a dimension: of an even number the lower of the two in the middle."""
 @overload
 def median(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
 def median(input: Operand, *, keepdim: builtins.bool = False, axis: builtins.int, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 
 def meshgrid(*tensors: Operand | Sequence[Operand], indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
-    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+    """Grids of coordinates: tensor i of the result has the elements of vector i along one dimension."""
 
 @overload
 def min(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
@@ -1232,22 +1232,22 @@ def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Product of two matrices."""
 
 def mode(input: Operand, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
+    """The most frequent elements along `dim`, the smallest of equally frequent ones, and their last positions."""
 
 def moveaxis(input: Operand, source: Operand, destination: Any) -> Tensor:
-    """movedim under NumPy's name."""
+    """`movedim` under NumPy's name."""
 
 def movedim(input: Operand, source: Operand, destination: Any) -> Tensor:
-    """Dimensions moved from source to destination, the others in order."""
+    """A view with dimensions moved from source to destination, the others in order."""
 
 def msort(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """The elements in order along the first dimension."""
+    """The elements in order along the first dimension: sort(input, 0).values."""
 
 def mul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input * other."""
 
 def multinomial(input: Operand, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: RandomGenerator | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Indices drawn with probabilities proportional to input's rows."""
+    """Indices drawn with probabilities proportional to a vector, or to each row of a matrix."""
 
 def multiply(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input * other."""
@@ -1269,26 +1269,26 @@ def nanmean(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = Fa
 
 @overload
 def nanmedian(input: Operand, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """`median` of the elements that are not nan."""
+    """`median` of the elements that are not nan; nan where all are."""
 @overload
 def nanmedian(input: Operand, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 @overload
 def nanmedian(input: Operand, *, keepdim: builtins.bool = False, axis: builtins.int, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 
 def nanquantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """`quantile` of the elements that are not nan."""
+    """`quantile` of the elements that are not nan; nan where all are."""
 
 def nansum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Sum of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
 def narrow(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor:
-    """A view of `length` elements along `dim` from `start`."""
+    """A view of the elements start .. start + length - 1 along `dim`."""
 
 def narrow_copy(input: Operand, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what narrow() shows."""
 
 def native_batch_norm(input: Operand, weight: Operand | None, bias: Operand | None, running_mean: Operand | None, running_var: Operand | None, training: builtins.bool, momentum: builtins.float, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
-    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
+    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two (C,) in training mode, empty in evaluation mode."""
 
 def native_channel_shuffle(input: Operand, groups: builtins.int) -> Tensor:
     """(N, C, *) with the channels of the groups taken in turn."""
@@ -1297,13 +1297,13 @@ def native_dropout(input: Operand, p: builtins.float, train: builtins.bool | Non
     """dropout(input, p, train) with the mask of the elements that are kept."""
 
 def native_dropout_backward(grad_output: Any, mask: Operand, scale: builtins.float) -> Tensor:
-    """grad_output * mask * scale."""
+    """grad_output * mask * scale: the derivative of native_dropout."""
 
 def native_group_norm(input: Operand, weight: Operand | None, bias: Operand | None, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
 
 def native_layer_norm(input: Operand, normalized_shape: Any, weight: Operand | None, bias: Operand | None, eps: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
-    """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
+    """(layer_norm, mean, 1 / sqrt(variance + eps)); the latter two have no gradient, and 1 in place of each normalised size."""
 
 def ne(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input != other; nan differs from everything."""
@@ -1325,14 +1325,14 @@ def nextafter(input: Operand, other: Operand, *, out: Tensor | None = None) -> T
 
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[False] = False) -> Tensor:
-    """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
+    """Indices of the elements that are not zero, in row-major order."""
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 @overload
 def nonzero(input: Operand, *, out: Tensor | None = None, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]: ...
 
 def nonzero_static(input: Operand, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
-    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+    """The first `size` rows of nonzero(): the result's shape does not depend on values."""
 
 def norm(input: Operand, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Norm over the given dimensions, or all: sum(abs(input)**p)**(1 / p), scaled so that nothing overflows."""
@@ -1341,7 +1341,7 @@ def norm_except_dim(v: Any, pow: builtins.int = 2, dim: builtins.int = 0) -> Ten
     """The `pow`-norm over all dimensions but one, which are kept with size 1."""
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Dims | None = None, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
+    """Normal random numbers mean + std * noise: of numbers and a size, or of tensors, which broadcast."""
 
 def not_equal(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input != other; nan differs from everything."""
@@ -1356,43 +1356,43 @@ def ones(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, dev
     """Ones of the given sizes."""
 
 def ones_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """ones of input's shape and dtype."""
+    """Ones of input's shape, dtype and memory layout."""
 
 def orgqr(input: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor:
-    """linalg.householder_product."""
+    """Q of the reflections that `geqrf` gives: `linalg.householder_product`."""
 
 def ormqr(input: Operand, tau: Operand, other: Operand, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+    """Q @ other (or other @ Q for left=False), for Q of the reflections that `geqrf` gives; Q^H for transpose."""
 
 def outer(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Outer product of two vectors."""
+    """Outer product of two vectors: input[:, None] * vec2."""
 
 def pairwise_distance(x1: Operand, x2: Operand, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
 
 def pca_lowrank(A: Operand, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
+    """`svd_lowrank` of A with its columns' means taken off: the principal directions are V's columns."""
 
 def pdist(input: Operand, p: builtins.float = 2.0) -> Tensor:
-    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1)."""
+    """p-norm distances between every two rows of a matrix, in the order (0, 1), (0, 2), .., (n-2, n-1)."""
 
 def permute(input: Operand, *order: Any, dims: Dims | None = None) -> Tensor:
-    """Dimensions in the given order."""
+    """A view with the dimensions in the given order."""
 
 def permute_copy(input: Operand, *order: Any, dims: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what permute() shows."""
 
 def pinverse(input: Operand, rcond: builtins.float = 1e-15) -> Tensor:
-    """linalg.pinv with a relative tolerance."""
+    """Pseudo-inverse of matrices: `linalg.pinv` with a relative tolerance."""
 
 def pixel_shuffle(input: Operand, upscale_factor: builtins.int) -> Tensor:
     """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
 
 def pixel_unshuffle(input: Operand, downscale_factor: builtins.int) -> Tensor:
-    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
+    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of `pixel_shuffle`."""
 
 def poisson(input: Operand, generator: RandomGenerator | None = None) -> Tensor:
-    """Poisson numbers of the rates given by each element."""
+    """Poisson random numbers of the rates given by each element; the gradient is 0."""
 
 def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: builtins.int = 0) -> Tensor:
     """nn.functional.poisson_nll_loss, its reduction a number."""
@@ -1416,13 +1416,13 @@ def prod(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False
     """Product over the given dimensions, or all; derivatives of any order do not divide, so that zeros are harmless."""
 
 def put(input: Operand, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor:
-    """input with source's elements written (or added) at any indices of the flattened tensor."""
+    """A copy of input with source's elements written (or added) at positions of the flattened tensor."""
 
 def qr(input: Operand, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> QR:
-    """linalg.qr under its older name: reduced, or complete for some=False."""
+    """`linalg.qr` under its older name: (Q, R) with input = Q R."""
 
 def quantile(input: Operand, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
+    """The q-th quantiles along `dim`, or of all elements: the value at position q * (n - 1) of the sorted ones."""
 
 def rad2deg(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input * 180 / pi: the angle in degrees of one in radians."""
@@ -1431,28 +1431,28 @@ def rad2deg_(input: Operand) -> Tensor:
     """rad2deg() written into this tensor; returns it."""
 
 def rand(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Uniform on [0, 1)."""
+    """Uniform random numbers on [0, 1)."""
 
 def rand_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
+    """Uniform random numbers on [0, 1) of input's shape, dtype and memory layout."""
 
 def randint(*args: Any, size: Dims | None = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
+    """Random integers in [low, high), each with the same probability: randint(high, size) or randint(low, high, size)."""
 
 def randint_like(input: Operand, *args: Any, low: builtins.int | None = None, high: builtins.int | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
+    """Random integers in [low, high) of input's shape: randint_like(input, high) or randint_like(input, low, high)."""
 
 def randn(*sizes: Dims, size: Dims | None = None, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Standard normal."""
+    """Standard normal random numbers: mean 0, variance 1; complex ones have half the variance in each part."""
 
 def randn_like(input: Operand, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """Standard normal of input's shape, dtype and memory layout."""
+    """Standard normal random numbers of input's shape, dtype and memory layout."""
 
 def randperm(n: builtins.int, *, generator: RandomGenerator | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """A random permutation of 0 .. n-1."""
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
+    """The vector start, start + step, .. up to end, which is included; `arange` is preferred."""
 
 def ravel(input: Operand) -> Tensor:
     """All elements in one dimension: a view of memory in row-major order, else a copy."""
@@ -1482,7 +1482,7 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: builtins.int | N
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
 def reshape(input: Operand, *sizes: Dims, shape: Dims | None = None) -> Tensor:
-    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
+    """The elements in another shape, in row-major order: a view where the memory allows, else a copy."""
 
 def resize_as_(self: Any, other: Operand, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """resize_ to other's shape, and with preserve_format to its order in memory."""
@@ -1497,25 +1497,25 @@ def result_type(tensor1: Operand, tensor2: Operand) -> dtype:
     """The dtype of an operation over two tensors or numbers; numbers and 0-dim tensors count by their kind only."""
 
 def rms_norm(input: Operand, normalized_shape: Any, weight: Operand | None = None, eps: builtins.float | None = None) -> Tensor:
-    """input over the root of the mean of its squares along the last dimensions, times weight."""
+    """input / sqrt(mean(input**2) + eps) over the last dimensions, of sizes normalized_shape; times weight."""
 
 def rnn_relu(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of type rnn_relu on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type rnn_relu on sequences of one length, or packed ones; each step is one of rnn_relu_cell."""
 
 def rnn_relu_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
-    """One step of relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width)."""
+    """One step of a layer: h = relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)."""
 
 def rnn_tanh(input: Operand, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Layers of type rnn_tanh on sequences of one length, or packed ones: (outputs, final h)."""
+    """Layers of type rnn_tanh on sequences of one length, or packed ones; each step is one of rnn_tanh_cell."""
 
 def rnn_tanh_cell(input: Operand, hx: Any, w_ih: Operand, w_hh: Operand, b_ih: Operand | None = None, b_hh: Operand | None = None) -> Tensor:
-    """One step of tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width)."""
+    """One step of a layer: h = tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)."""
 
 def roll(input: Operand, shifts: Any, dims: Dims | None = None) -> Tensor:
-    """Elements shifted around along dimensions; without dims over the flattened tensor."""
+    """Elements shifted along dimensions, those beyond the end put in front; a copy."""
 
 def rot90(input: Operand, k: builtins.int = 1, dims: Dims = ...) -> Tensor:
-    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second; a copy."""
 
 def round(input: Operand, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """Elementwise nearest whole number, or nearest multiple of 10**-decimals; halves to the even one; its derivative is 0."""
@@ -1545,19 +1545,19 @@ def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Device | None =
     """A number as a 0-dim tensor of the default dtype."""
 
 def scatter(input: Operand, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there."""
+    """A copy of input with src (or a value) written at an index along `dim`."""
 
 def scatter_add(input: Operand, dim: builtins.int, index: Operand, src: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with src added at index along `dim`; repeated indices add up."""
+    """A copy of input with src added at an index along `dim`; repeated positions add up."""
 
 def scatter_reduce(input: Operand, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with the values of src reduced into it at index along `dim`."""
+    """A copy of input with the values of src reduced into it at an index along `dim`."""
 
 def searchsorted(sorted_sequence: Any, input: Operand, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Any = None, out: Tensor | None = None) -> Tensor:
     """Positions where the values would keep each sorted row in order: before equal elements, or behind them (right)."""
 
 def seed() -> builtins.int:
-    """Seed the default generator from the operating system's entropy and return the seed."""
+    """Seed the default generator from the operating system's entropy."""
 
 def select(input: Operand, dim: builtins.int, index: builtins.int, *, axis: Dims | None = None) -> Tensor:
     """A view of one slice along `dim`, without that dimension."""
@@ -1566,7 +1566,7 @@ def select_copy(input: Operand, dim: builtins.int, index: builtins.int, *, axis:
     """A copy of what select() shows."""
 
 def select_scatter(input: Operand, src: Operand, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with src in place of one slice along `dim`."""
+    """A copy of input with src in place of one slice along `dim`."""
 
 def selu(input: Operand, inplace: builtins.bool = False) -> Tensor:
     """Elementwise scale * (input where it is positive, else alpha * (exp(input) - 1))."""
@@ -1575,13 +1575,13 @@ def selu_(input: Operand) -> Tensor:
     """selu(input) written into input; returns it."""
 
 def set_default_device(device: Device | None) -> None:
-    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
+    """Choose where new tensors are made, here and in what is called from here."""
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype to that of a floating-point tensor type, given or named. PyTorch prefers set_default_dtype."""
 
 def set_rng_state(new_state: Any) -> None:
-    """Put the default generator into a state got from get_rng_state."""
+    """Put the default generator into a state got from `get_rng_state`."""
 
 def sgn(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise sign; of complex numbers the direction z / abs(z), and 0 at 0."""
@@ -1620,10 +1620,10 @@ def slice_copy(input: Operand, dim: builtins.int = 0, start: builtins.int | None
     """A copy of what slice() shows."""
 
 def slice_scatter(input: Operand, src: Operand, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+    """A copy of input with src in place of the elements start, start + step, .. before end along `dim`."""
 
 def slogdet(input: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet:
-    """linalg.slogdet."""
+    """Sign and logarithm of the size of the determinant of square matrices: `linalg.slogdet`."""
 
 def softmax(input: Operand, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
     """exp(input) / sum(exp(input)) along dim, without overflow."""
@@ -1635,7 +1635,7 @@ def solve(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Removed by PyTorch. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
 def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
+    """The elements in order along `dim`, and their indices; nan counts as the largest."""
 
 def split(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
@@ -1665,13 +1665,13 @@ def square_(input: Operand) -> Tensor:
     """square() written into this tensor; returns it."""
 
 def squeeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-    """Without dimensions of size 1: all of them, or those named that have it."""
+    """A view without dimensions of size 1: all of them, or those named that have it."""
 
 def squeeze_copy(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what squeeze() shows."""
 
 def stack(tensors: Sequence[Operand], dim: builtins.int = 0, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """Tensors of one shape joined along a new dimension."""
+    """Tensors of one shape joined along a new dimension, in their common dtype."""
 
 def std(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Standard deviation over the given dimensions, or all: sqrt(var(input)); where it is 0 its derivative is 0."""
@@ -1680,7 +1680,7 @@ def std_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keep
     """(standard deviation, mean) over the given dimensions, or all."""
 
 def stft(input: Operand, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
-    """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
+    """Fourier transforms of windowed frames of a signal, one column for each frame."""
 
 def sub(input: Operand, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Elementwise input - alpha * other."""
@@ -1692,31 +1692,31 @@ def sum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False,
     """Sum over the given dimensions, or all."""
 
 def svd(input: Operand, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV:
-    """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
+    """`linalg.svd` under its older name: (U, S, V) with input = U diag(S) V^H."""
 
 def svd_lowrank(A: Operand, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
-    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection."""
+    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection: A ~ U diag(S) V^H."""
 
 def swapaxes(input: Operand, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-    """transpose under NumPy's name."""
+    """`transpose` under NumPy's name: a view with two dimensions exchanged."""
 
 def swapdims(input: Operand, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """transpose under a third name."""
+    """`transpose` under a third name: a view with two dimensions exchanged."""
 
 def symeig(input: Operand, *args: Any, **kwargs: Any) -> Tensor:
     """Removed by PyTorch. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
 def t(input: Operand) -> Tensor:
-    """The transpose of a matrix; tensors of lower rank as they are."""
+    """The transpose of a matrix, as a view; tensors of lower rank as they are."""
 
 def t_copy(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """A copy of what t() shows."""
 
 def take(input: Operand, index: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elements of the flattened input at any indices, in the index's shape."""
+    """Elements of the flattened input: input.reshape(-1)[index]."""
 
 def take_along_dim(input: Operand, indices: Any, dim: builtins.int | None = None, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-    """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
+    """Elements named by an index along `dim`, as in NumPy's take_along_axis: `gather` with broadcasting."""
 
 def tan(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise tangent of an angle in radians."""
@@ -1746,19 +1746,19 @@ def threshold_(input: Operand, threshold: builtins.float, value: builtins.float)
     """threshold(input, threshold, value) written into input; returns it."""
 
 def tile(input: Operand, *counts: Any, dims: Dims | None = None) -> Tensor:
-    """repeat with missing counts taken as 1 (NumPy's tile)."""
+    """The tensor copied counts[i] times along each dimension, from the last on: `repeat` with missing counts taken as 1."""
 
 def to_dlpack(tensor: Operand) -> Any:
     """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
 
 def topk(input: Operand, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-    """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
+    """The k largest (or smallest) elements along `dim`, in order, and their indices; nan counts as the largest."""
 
 def trace(input: Operand) -> Tensor:
     """Sum of a matrix's diagonal."""
 
 def transpose(input: Operand, dim0: Any, dim1: Any = None) -> Tensor:
-    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
+    """A view with dimensions dim0 and dim1 exchanged."""
 
 def transpose_copy(input: Operand, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what transpose() shows."""
@@ -1770,10 +1770,10 @@ def trapz(y: Operand, x: Operand | None = None, *, dx: Any = None, dim: builtins
     """The older name of trapezoid: the integral along dim by the trapezoid rule."""
 
 def triangular_solve(input: Operand, A: Operand, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> SolutionClonedCoefficient:
-    """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+    """(solution, A) of A X = input (or of A^T X = input) for a triangle of A: `linalg.solve_triangular`, older."""
 
 def tril(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Lower triangle of matrices, 0 elsewhere."""
+    """Lower triangle of matrices, 0 elsewhere; a copy."""
 
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: DType | None = None, device: Device | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Row and column numbers, as two rows, of the lower triangle of a matrix."""
@@ -1782,7 +1782,7 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
     """nn.functional.triplet_margin_loss, its reduction a number."""
 
 def triu(input: Operand, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Upper triangle of matrices, 0 elsewhere."""
+    """Upper triangle of matrices, 0 elsewhere; a copy."""
 
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: DType | None = None, device: Device | None = None, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Row and column numbers, as two rows, of the upper triangle of a matrix."""
@@ -1832,7 +1832,7 @@ def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, *,
 def unique_consecutive(input: Operand, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Tensor | tuple[Tensor, ...]: ...
 
 def unravel_index(indices: Any, shape: Dims) -> tuple[Tensor, ...]:
-    """Coordinates, one tensor a dimension, of positions in the flattened tensor of a shape."""
+    """Coordinates of positions in the flattened tensor of a shape."""
 
 def unsafe_chunk(input: Operand, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
     """chunk(): in-place writes to its parts need no special care here."""
@@ -1844,13 +1844,13 @@ def unsafe_split_with_sizes(input: Operand, split_sizes: Any, dim: builtins.int 
     """split_with_sizes(): in-place writes to its parts need no special care here."""
 
 def unsqueeze(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-    """With a dimension of size 1 inserted at `dim`."""
+    """A view with a dimension of size 1 inserted at `dim`."""
 
 def unsqueeze_copy(input: Operand, dim: Dims | None = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
     """A copy of what unsqueeze() shows."""
 
 def vander(x: Operand, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
+    """The Vandermonde matrix of a vector: powers N-1, .., 1, 0 of its elements in the columns."""
 
 def var(input: Operand, dim: Dims | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """Variance over the given dimensions, or all: sum(abs(input - mean)**2) / (count - correction)."""
@@ -1859,7 +1859,7 @@ def var_mean(input: Operand, dim: Dims | None = None, unbiased: Any = None, keep
     """(variance, mean) over the given dimensions, or all."""
 
 def vdot(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Inner product of two vectors, the first one conjugated."""
+    """Inner product of two vectors, the first one conjugated: sum(conj(input) * other)."""
 
 def view_as_complex(input: Operand) -> Tensor:
     """A real tensor of shape (.., 2) as a complex one of shape (..): a view, on the same memory."""
@@ -1877,7 +1877,7 @@ def view_copy(input: Operand, *sizes: Dims, size: Dims | None = None, dtype: DTy
     """A copy of what view() shows."""
 
 def vsplit(input: Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+    """Views of parts along the first dimension of at least two."""
 
 def vstack(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along their first dimension, vectors as rows."""
@@ -1895,10 +1895,10 @@ def xlogy_(input: Operand, other: Operand) -> Tensor:
     """xlogy() written into this tensor; returns it."""
 
 def zero_(input: Operand) -> Tensor:
-    """input overwritten with 0, in place."""
+    """input overwritten with 0, in place; returns it."""
 
 def zeros(*sizes: Dims, size: Dims | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
     """Zeros of the given sizes."""
 
 def zeros_like(input: Operand, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """zeros of input's shape and dtype."""
+    """Zeros of input's shape, dtype and memory layout."""

@@ -167,7 +167,7 @@ class TableMethods:
         """Elementwise input < other; False where either is nan."""
 
     def __matmul__(self, other: Operand) -> Tensor:
-        """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+        """Matrix product over the last two dimensions, the others broadcast: `input @ other`."""
 
     def __mod__(self, other: Operand) -> Tensor:
         """Elementwise input - floor(input / other) * other: the remainder with the sign of other, as Python's %."""
@@ -304,7 +304,7 @@ class TableMethods:
         """addr() written into this tensor; returns it."""
 
     def adjoint(self) -> Tensor:
-        """The last two dimensions exchanged, complex values conjugated."""
+        """The last two dimensions exchanged, complex values conjugated: conj(input.mT)."""
 
     def all(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
         """Whether all elements are true, that is not 0, over the given dimensions, or all; True of no elements."""
@@ -376,10 +376,10 @@ class TableMethods:
         """Index of the smallest element along dim, or in the flattened tensor; of several that are equal, the first."""
 
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-        """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
+        """Indices that sort input along `dim`; nan counts as the largest."""
 
     def argwhere(self) -> Tensor:
-        """Indices of the elements that are not zero, one row each."""
+        """Indices of the elements that are not zero, one row each: nonzero(input)."""
 
     def as_strided(self, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor:
         """A view of the memory block that input lies in, with any sizes, steps and start (in elements)."""
@@ -388,7 +388,7 @@ class TableMethods:
         """Turn this tensor into its as_strided(); returns it."""
 
     def as_strided_scatter(self, src: Operand, size: Dims, stride: Dims, storage_offset: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-        """input with src in place of the elements that as_strided would show."""
+        """A copy of input with src in place of the elements that as_strided(input, size, stride, storage_offset) would show."""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise arc sine in radians, in [-pi/2, pi/2]; nan outside [-1, 1], its derivative at -1 and 1 is inf."""
@@ -466,10 +466,10 @@ class TableMethods:
         """bitwise_xor() written into this tensor; returns it."""
 
     def bmm(self, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
+        """Products of two batches of matrices."""
 
     def broadcast_to(self, size: Dims) -> Tensor:
-        """expand under NumPy's name."""
+        """`expand` under NumPy's name: a view of the given shape."""
 
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise smallest whole number not below input; its derivative is 0, at the jumps too."""
@@ -478,16 +478,16 @@ class TableMethods:
         """ceil() written into this tensor; returns it."""
 
     def cholesky(self, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-        """linalg.cholesky under its older name."""
+        """`linalg.cholesky` under its older name: L of input = L L^H, or U of input = U^H U."""
 
     def cholesky_inverse(self, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Inverse of A for its Cholesky factor."""
+        """Inverse of A for its Cholesky factor L, A = L L^H (or U, A = U^H U)."""
 
     def cholesky_solve(self, L: Any, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-        """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
+        """X of A X = input, for the Cholesky factor L of A = L L^H (or U with A = U^H U)."""
 
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
-        """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
+        """Views of at most `chunks` parts along `dim`, of equal size but for the last: ceil(n / chunks)."""
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
         """Elementwise min(max(input, min), max): input limited to [min, max]; its derivative is 1 at the bounds."""
@@ -550,13 +550,13 @@ class TableMethods:
         """Covariance matrix of the rows of input, whose columns are observations; of one row, or a vector, its variance."""
 
     def cross(self, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-        """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+        """Vector product of 3-vectors along a dimension, the others broadcast."""
 
     def cummax(self, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
+        """The largest element so far along `dim`, and its index; of equal ones the last, which takes the gradient."""
 
     def cummin(self, dim: Dims | None = None, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
+        """The smallest element so far along `dim`, and its index; of equal ones the last, which takes the gradient."""
 
     def cumprod(self, dim: Dims | None = None, *, dtype: DType | None = None, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
         """Running product along dim: result[k] = input[0] * .. * input[k]; no derivative divides, so that zeros are harmless."""
@@ -577,22 +577,22 @@ class TableMethods:
         """deg2rad() written into this tensor; returns it."""
 
     def det(self, *, out: Tensor | None = None) -> Tensor:
-        """linalg.det."""
+        """Determinant of square matrices: `linalg.det`."""
 
     def diag(self, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+        """The diagonal of a matrix, as a copy, or the matrix with a vector on its diagonal and 0 elsewhere."""
 
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-        """Matrices with the last dimension of input on their diagonal."""
+        """Matrices with the last dimension of input on their diagonal and 0 elsewhere."""
 
     def diagflat(self, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-        """The matrix with input's elements, in order, on a diagonal."""
+        """The matrix with input's elements, in order, on a diagonal and 0 elsewhere."""
 
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
 
     def diagonal_scatter(self, src: Operand, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-        """input with src in place of a diagonal."""
+        """A copy of input with src in place of a diagonal."""
 
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
         """n-th differences of neighbours along dim: input[1:] - input[:-1], n times."""
@@ -619,10 +619,10 @@ class TableMethods:
         """div() written into this tensor; returns it."""
 
     def dot(self, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Inner product of two vectors, without conjugation."""
+        """Inner product of two vectors, without conjugation: sum(input * tensor)."""
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Views of parts along the third dimension; a number of parts must divide its size."""
+        """Views of parts along the third dimension."""
 
     def eig(self, *args: Any, **kwargs: Any) -> Tensor:
         """Removed by PyTorch. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
@@ -667,10 +667,10 @@ class TableMethods:
         """exp() written into this tensor; returns it."""
 
     def expand(self, *sizes: Dims, size: Dims | None = None) -> Tensor:
-        """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
+        """A view with dimensions of size 1 repeated to the given sizes, without memory."""
 
     def expand_as(self, other: Operand) -> Tensor:
-        """expand to other's shape."""
+        """A view of input expanded to other's shape: expand(input, other.shape)."""
 
     def expm1(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise exp(input) - 1, exact near 0, where the difference would lose its digits."""
@@ -685,16 +685,16 @@ class TableMethods:
         """trunc() written into this tensor; returns it."""
 
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Dimensions start_dim to end_dim merged into one."""
+        """Dimensions start_dim to end_dim merged into one: a view where the memory allows, else a copy."""
 
     def flip(self, *positions: Any, dims: Dims | None = None) -> Tensor:
-        """Elements in reverse order along the given dimensions (a copy)."""
+        """Elements in reverse order along the given dimensions; a copy."""
 
     def fliplr(self) -> Tensor:
-        """Columns in reverse order (a copy)."""
+        """Columns in reverse order: flip(input, 1); a copy."""
 
     def flipud(self) -> Tensor:
-        """Rows in reverse order (a copy)."""
+        """Rows in reverse order: flip(input, 0); a copy."""
 
     def float_power(self, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise input**exponent, computed in float64, or in complex128 if an operand is complex."""
@@ -736,7 +736,7 @@ class TableMethods:
         """Elementwise (mantissa, exponent) with input = mantissa * 2**exponent, the size of the mantissa 0 or in [0.5, 1)."""
 
     def gather(self, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+        """Elements named by an index along `dim`: out[i, j, ..] = input[i, index[i, j, ..], ..] for dim = 1."""
 
     def gcd(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise greatest common divisor, >= 0; of 0 and 0 it is 0."""
@@ -751,10 +751,10 @@ class TableMethods:
         """ge() written into this tensor; returns it."""
 
     def geqrf(self, *, out: Sequence[Tensor] | None = None) -> ATau:
-        """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr)."""
+        """R of A = Q R, and the reflections of which Q is the product, in one matrix."""
 
     def ger(self, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Outer product of two vectors."""
+        """Outer product of two vectors: input[:, None] * vec2."""
 
     def get_device(self) -> builtins.int:
         """The number of the device that holds input; of the CPU -1."""
@@ -793,7 +793,7 @@ class TableMethods:
         """Number, or total weight, of the elements in each bin. The gradient stops here."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+        """Views of parts along the second dimension, or the only one."""
 
     def hypot(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise sqrt(input**2 + other**2), whose squares do not overflow."""
@@ -820,43 +820,43 @@ class TableMethods:
         """igammac() written into this tensor; returns it."""
 
     def index_add(self, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with alpha * source's slices added at a 1-D index along `dim`."""
+        """A copy of input with alpha * source's slices added at an index along `dim`; repeated positions add up."""
 
     def index_add_(self, dim: builtins.int, index: Operand, source: Operand, *, alpha: builtins.float = 1) -> Self:
         """index_add() written into this tensor; returns it."""
 
     def index_copy(self, dim: builtins.int, index: Operand, source: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with source's slices written at a 1-D index along `dim`."""
+        """A copy of input with source's slices written at an index along `dim`; of several for one position the last stays."""
 
     def index_copy_(self, dim: builtins.int, index: Operand, source: Operand) -> Self:
         """index_copy() written into this tensor; returns it."""
 
     def index_fill(self, dim: builtins.int, index: Operand, value: Operand, *, axis: Dims | None = None) -> Tensor:
-        """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+        """A copy of input with a value written into the slices of an index along `dim`."""
 
     def index_fill_(self, dim: builtins.int, index: Operand, value: Operand) -> Self:
         """index_fill() written into this tensor; returns it."""
 
     def index_put(self, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Tensor:
-        """input with values written (or added) at the advanced index."""
+        """A copy of input with input[indices] = values: values written (or added) at an advanced index."""
 
     def index_put_(self, indices: Any, values: Operand, accumulate: builtins.bool = False) -> Self:
         """index_put() written into this tensor; returns it."""
 
     def index_reduce(self, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with the slices of source reduced into it at a 1-D index along `dim`."""
+        """A copy of input with the slices of source reduced into it at an index along `dim`."""
 
     def index_reduce_(self, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True) -> Self:
         """index_reduce() written into this tensor; returns it."""
 
     def index_select(self, dim: builtins.int, index: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """Slices of input along `dim` in the order of a 1-D index."""
+        """Slices of input along `dim` in the order of an index."""
 
     def inner(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+        """Sums of products over the last dimension of both; with a 0-dim operand, their product."""
 
     def inverse(self, *, out: Tensor | None = None) -> Tensor:
-        """linalg.inv."""
+        """Inverse of square matrices: `linalg.inv`."""
 
     def is_conj(self) -> builtins.bool:
         """Whether a conjugation is pending: always False here, where conj computes at once."""
@@ -892,7 +892,7 @@ class TableMethods:
         """Kronecker product: blocks input[i, j, ..] * other."""
 
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
+        """The k-th smallest elements along `dim`, counted from 1, and their indices."""
 
     def lcm(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise least common multiple, >= 0."""
@@ -973,7 +973,7 @@ class TableMethods:
         """log(cumsum(exp(input))) along dim, without overflow; a term of -inf has gradient 0."""
 
     def logdet(self) -> Tensor:
-        """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+        """Logarithm of the determinant of square matrices; nan where a real one is negative, -inf where it is 0."""
 
     def logical_and(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise: whether input and other are both true."""
@@ -1019,38 +1019,38 @@ class TableMethods:
 
     @overload
     def lu(self, pivot: builtins.bool = True, get_infos: Literal[False] = False, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
+        """`linalg.lu_factor_ex` under its older name: both factors in one matrix."""
     @overload
     def lu(self, pivot: builtins.bool = True, *, get_infos: Literal[True], out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
     @overload
     def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Tensor | None = None) -> tuple[Tensor, ...]: ...
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any, *, out: Tensor | None = None) -> Tensor:
-        """linalg.lu_solve under its older name."""
+        """X of A X = input by the factors that `linalg.lu_factor` gives: `linalg.lu_solve` under its older name."""
 
     def masked_fill(self, mask: Operand, value: Operand) -> Tensor:
-        """input with a number or 0-dim tensor where mask is true."""
+        """A copy of input with a value where mask is true; input's gradient is 0 there."""
 
     def masked_fill_(self, mask: Operand, value: Operand) -> Self:
         """masked_fill() written into this tensor; returns it."""
 
     def masked_scatter(self, mask: Operand, source: Operand) -> Tensor:
-        """input with the elements of source, in order, where mask is true."""
+        """A copy of input with the first elements of source, in order, where mask is true."""
 
     def masked_scatter_(self, mask: Operand, source: Operand) -> Self:
         """masked_scatter() written into this tensor; returns it."""
 
     def masked_select(self, mask: Operand, *, out: Tensor | None = None) -> Tensor:
-        """1-D tensor of the elements where mask is true."""
+        """The elements where mask is true, as a vector."""
 
     def matmul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+        """Matrix product over the last two dimensions, the others broadcast: `input @ other`."""
 
     def matrix_exp(self) -> Tensor:
-        """Exponential of square matrices."""
+        """Exponential of square matrices, the sum of A^k / k!: `linalg.matrix_exp`."""
 
     def matrix_power(self, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-        """linalg.matrix_power."""
+        """input to an integer power: `linalg.matrix_power`."""
 
     @overload
     def max(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, other: Operand | None = None, out: Tensor | None = None) -> Tensor:
@@ -1070,7 +1070,7 @@ class TableMethods:
 
     @overload
     def median(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
+        """The median of all elements, or along a dimension: of an even number the lower of the two in the middle."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
     @overload
@@ -1093,16 +1093,16 @@ class TableMethods:
         """Product of two matrices."""
 
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Dims | None = None, keepdims: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the most frequent elements along `dim`, the smallest of equals; the last position."""
+        """The most frequent elements along `dim`, the smallest of equally frequent ones, and their last positions."""
 
     def moveaxis(self, source: Operand, destination: Any) -> Tensor:
-        """movedim under NumPy's name."""
+        """`movedim` under NumPy's name."""
 
     def movedim(self, source: Operand, destination: Any) -> Tensor:
-        """Dimensions moved from source to destination, the others in order."""
+        """A view with dimensions moved from source to destination, the others in order."""
 
     def msort(self, *, out: Tensor | None = None) -> Tensor:
-        """The elements in order along the first dimension."""
+        """The elements in order along the first dimension: sort(input, 0).values."""
 
     def mul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise input * other."""
@@ -1136,20 +1136,20 @@ class TableMethods:
 
     @overload
     def nanmedian(self, dim: None = None, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """`median` of the elements that are not nan."""
+        """`median` of the elements that are not nan; nan where all are."""
     @overload
     def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
     @overload
     def nanmedian(self, *, keepdim: builtins.bool = False, axis: builtins.int, keepdims: builtins.bool = False, out: Tensor | None = None) -> ValuesIndices: ...
 
     def nanquantile(self, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """`quantile` of the elements that are not nan."""
+        """`quantile` of the elements that are not nan; nan where all are."""
 
     def nansum(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
         """Sum of the elements that are not nan over the given dimensions, or all; nan has gradient 0."""
 
     def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None) -> Tensor:
-        """A view of `length` elements along `dim` from `start`."""
+        """A view of the elements start .. start + length - 1 along `dim`."""
 
     def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
         """A copy of what narrow() shows."""
@@ -1180,14 +1180,14 @@ class TableMethods:
 
     @overload
     def nonzero(self, *, out: Tensor | None = None, as_tuple: Literal[False] = False) -> Tensor:
-        """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
+        """Indices of the elements that are not zero, in row-major order."""
     @overload
     def nonzero(self, *, out: Tensor | None = None, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
     @overload
     def nonzero(self, *, out: Tensor | None = None, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]: ...
 
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
-        """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+        """The first `size` rows of nonzero(): the result's shape does not depend on values."""
 
     def norm(self, p: Any = 'fro', dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
         """Norm over the given dimensions, or all: sum(abs(input)**p)**(1 / p), scaled so that nothing overflows."""
@@ -1199,19 +1199,19 @@ class TableMethods:
         """ne() written into this tensor; returns it."""
 
     def orgqr(self, tau: Operand, *, out: Tensor | None = None) -> Tensor:
-        """linalg.householder_product."""
+        """Q of the reflections that `geqrf` gives: `linalg.householder_product`."""
 
     def ormqr(self, tau: Operand, other: Operand, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+        """Q @ other (or other @ Q for left=False), for Q of the reflections that `geqrf` gives; Q^H for transpose."""
 
     def outer(self, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Outer product of two vectors."""
+        """Outer product of two vectors: input[:, None] * vec2."""
 
     def permute(self, *order: Any, dims: Dims | None = None) -> Tensor:
-        """Dimensions in the given order."""
+        """A view with the dimensions in the given order."""
 
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
-        """linalg.pinv with a relative tolerance."""
+        """Pseudo-inverse of matrices: `linalg.pinv` with a relative tolerance."""
 
     def polygamma(self, n: builtins.int) -> Tensor:
         """Elementwise derivative of order n of digamma."""
@@ -1235,16 +1235,16 @@ class TableMethods:
         """Product over the given dimensions, or all; derivatives of any order do not divide, so that zeros are harmless."""
 
     def put(self, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Tensor:
-        """input with source's elements written (or added) at any indices of the flattened tensor."""
+        """A copy of input with source's elements written (or added) at positions of the flattened tensor."""
 
     def put_(self, index: Operand, source: Operand, accumulate: builtins.bool = False) -> Self:
         """put() written into this tensor; returns it."""
 
     def qr(self, some: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> QR:
-        """linalg.qr under its older name: reduced, or complete for some=False."""
+        """`linalg.qr` under its older name: (Q, R) with input = Q R."""
 
     def quantile(self, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """The q-th quantiles along `dim`, or of all elements: the value at position q (n - 1) of the sorted ones."""
+        """The q-th quantiles along `dim`, or of all elements: the value at position q * (n - 1) of the sorted ones."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise input * 180 / pi: the angle in degrees of one in radians."""
@@ -1280,16 +1280,16 @@ class TableMethods:
         """renorm() written into this tensor; returns it."""
 
     def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
-        """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
+        """The tensor copied repeats[i] times along each dimension."""
 
     def repeat_interleave(self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Dims | None = None) -> Tensor:
         """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
     def reshape(self, *sizes: Dims, shape: Dims | None = None) -> Tensor:
-        """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
+        """The elements in another shape, in row-major order: a view where the memory allows, else a copy."""
 
     def reshape_as(self, other: Operand) -> Tensor:
-        """reshape to other's shape."""
+        """The elements in other's shape: reshape(input, other.shape)."""
 
     def resolve_conj(self) -> Tensor:
         """The tensor itself: no conjugation is pending here, as it can be in PyTorch."""
@@ -1298,10 +1298,10 @@ class TableMethods:
         """The tensor itself: no negation is pending here, as it can be in PyTorch."""
 
     def roll(self, shifts: Any, dims: Dims | None = None) -> Tensor:
-        """Elements shifted around along dimensions; without dims over the flattened tensor."""
+        """Elements shifted along dimensions, those beyond the end put in front; a copy."""
 
     def rot90(self, k: builtins.int = 1, dims: Dims = ...) -> Tensor:
-        """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+        """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second; a copy."""
 
     def round(self, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
         """Elementwise nearest whole number, or nearest multiple of 10**-decimals; halves to the even one; its derivative is 0."""
@@ -1316,19 +1316,19 @@ class TableMethods:
         """rsqrt() written into this tensor; returns it."""
 
     def scatter(self, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there."""
+        """A copy of input with src (or a value) written at an index along `dim`."""
 
     def scatter_(self, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None) -> Self:
         """scatter() written into this tensor; returns it."""
 
     def scatter_add(self, dim: builtins.int, index: Operand, src: Operand, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with src added at index along `dim`; repeated indices add up."""
+        """A copy of input with src added at an index along `dim`; repeated positions add up."""
 
     def scatter_add_(self, dim: builtins.int, index: Operand, src: Operand) -> Self:
         """scatter_add() written into this tensor; returns it."""
 
     def scatter_reduce(self, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with the values of src reduced into it at index along `dim`."""
+        """A copy of input with the values of src reduced into it at an index along `dim`."""
 
     def scatter_reduce_(self, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True) -> Self:
         """scatter_reduce() written into this tensor; returns it."""
@@ -1337,7 +1337,7 @@ class TableMethods:
         """A view of one slice along `dim`, without that dimension."""
 
     def select_scatter(self, src: Operand, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with src in place of one slice along `dim`."""
+        """A copy of input with src in place of one slice along `dim`."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise sign; of complex numbers the direction z / abs(z), and 0 at 0."""
@@ -1379,10 +1379,10 @@ class TableMethods:
         """sinh() written into this tensor; returns it."""
 
     def slice_scatter(self, src: Operand, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with src in place of the elements start, start + step, .. before end along `dim`."""
+        """A copy of input with src in place of the elements start, start + step, .. before end along `dim`."""
 
     def slogdet(self, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet:
-        """linalg.slogdet."""
+        """Sign and logarithm of the size of the determinant of square matrices: `linalg.slogdet`."""
 
     def softmax(self, dim: Dims | None = None, dtype: DType | None = None, *, axis: Dims | None = None) -> Tensor:
         """exp(input) / sum(exp(input)) along dim, without overflow."""
@@ -1391,7 +1391,7 @@ class TableMethods:
         """Removed by PyTorch. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
+        """The elements in order along `dim`, and their indices; nan counts as the largest."""
 
     def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
         """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
@@ -1412,7 +1412,7 @@ class TableMethods:
         """square() written into this tensor; returns it."""
 
     def squeeze(self, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-        """Without dimensions of size 1: all of them, or those named that have it."""
+        """A view without dimensions of size 1: all of them, or those named that have it."""
 
     def squeeze_(self, dim: Dims | None = None) -> Self:
         """Turn this tensor into its squeeze(); returns it."""
@@ -1421,7 +1421,7 @@ class TableMethods:
         """Standard deviation over the given dimensions, or all: sqrt(var(input)); where it is 0 its derivative is 0."""
 
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
-        """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
+        """Fourier transforms of windowed frames of a signal, one column for each frame."""
 
     def sub(self, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """Elementwise input - alpha * other."""
@@ -1439,19 +1439,19 @@ class TableMethods:
         """Sum over the given dimensions, or all."""
 
     def sum_to_size(self, *sizes: Dims, size: Dims | None = None) -> Tensor:
-        """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
+        """Summed over the dimensions that expand() to input's shape would repeat: the transpose of `expand`."""
 
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV:
-        """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
+        """`linalg.svd` under its older name: (U, S, V) with input = U diag(S) V^H."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """transpose under NumPy's name."""
+        """`transpose` under NumPy's name: a view with two dimensions exchanged."""
 
     def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Self:
         """Turn this tensor into its swapaxes(); returns it."""
 
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """transpose under a third name."""
+        """`transpose` under a third name: a view with two dimensions exchanged."""
 
     def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Self:
         """Turn this tensor into its swapdims(); returns it."""
@@ -1460,16 +1460,16 @@ class TableMethods:
         """Removed by PyTorch. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
     def t(self) -> Tensor:
-        """The transpose of a matrix; tensors of lower rank as they are."""
+        """The transpose of a matrix, as a view; tensors of lower rank as they are."""
 
     def t_(self) -> Self:
         """Turn this tensor into its t(); returns it."""
 
     def take(self, index: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Elements of the flattened input at any indices, in the index's shape."""
+        """Elements of the flattened input: input.reshape(-1)[index]."""
 
     def take_along_dim(self, indices: Any, dim: builtins.int | None = None, *, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
+        """Elements named by an index along `dim`, as in NumPy's take_along_axis: `gather` with broadcasting."""
 
     def tan(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise tangent of an angle in radians."""
@@ -1487,31 +1487,31 @@ class TableMethods:
         """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
 
     def tile(self, *counts: Any, dims: Dims | None = None) -> Tensor:
-        """repeat with missing counts taken as 1 (NumPy's tile)."""
+        """The tensor copied counts[i] times along each dimension, from the last on: `repeat` with missing counts taken as 1."""
 
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Dims | None = None, out: Sequence[Tensor] | None = None) -> ValuesIndices:
-        """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
+        """The k largest (or smallest) elements along `dim`, in order, and their indices; nan counts as the largest."""
 
     def trace(self) -> Tensor:
         """Sum of a matrix's diagonal."""
 
     def transpose(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
+        """A view with dimensions dim0 and dim1 exchanged."""
 
     def transpose_(self, dim0: Any, dim1: Any = None) -> Self:
         """Turn this tensor into its transpose(); returns it."""
 
     def triangular_solve(self, A: Operand, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> SolutionClonedCoefficient:
-        """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+        """(solution, A) of A X = input (or of A^T X = input) for a triangle of A: `linalg.solve_triangular`, older."""
 
     def tril(self, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-        """Lower triangle of matrices, 0 elsewhere."""
+        """Lower triangle of matrices, 0 elsewhere; a copy."""
 
     def tril_(self, diagonal: builtins.int = 0) -> Self:
         """tril() written into this tensor; returns it."""
 
     def triu(self, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-        """Upper triangle of matrices, 0 elsewhere."""
+        """Upper triangle of matrices, 0 elsewhere; a copy."""
 
     def triu_(self, diagonal: builtins.int = 0) -> Self:
         """triu() written into this tensor; returns it."""
@@ -1535,7 +1535,7 @@ class TableMethods:
         """Dimension `dim` split into the given sizes."""
 
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
+        """A view of all windows of `size` elements along a dimension, `step` apart."""
 
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
@@ -1567,7 +1567,7 @@ class TableMethods:
         """split_with_sizes(): in-place writes to its parts need no special care here."""
 
     def unsqueeze(self, dim: Dims | None = None, *, axis: Dims | None = None) -> Tensor:
-        """With a dimension of size 1 inserted at `dim`."""
+        """A view with a dimension of size 1 inserted at `dim`."""
 
     def unsqueeze_(self, dim: Dims | None = None) -> Self:
         """Turn this tensor into its unsqueeze(); returns it."""
@@ -1576,16 +1576,16 @@ class TableMethods:
         """Variance over the given dimensions, or all: sum(abs(input - mean)**2) / (count - correction)."""
 
     def vdot(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
-        """Inner product of two vectors, the first one conjugated."""
+        """Inner product of two vectors, the first one conjugated: sum(conj(input) * other)."""
 
     def view(self, *sizes: Dims | DType, size: Dims | DType | None = None, dtype: DType | None = None) -> Tensor:
         """The same memory in another shape, or its bits in another dtype (without gradient)."""
 
     def view_as(self, other: Operand) -> Tensor:
-        """The same memory in other's shape."""
+        """The same memory in other's shape: view(input, other.shape)."""
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+        """Views of parts along the first dimension of at least two."""
 
     def xlogy(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Elementwise input * log(other), 0 where input is 0, unless other is nan."""

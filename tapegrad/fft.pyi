@@ -7,67 +7,67 @@ from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFor
 from .tensor import Tensor
 
 def fft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Discrete Fourier transform along `dim`, of n values (cut or filled with zeros)."""
+    """Discrete Fourier transform along a dimension: X[k] = sum over j of input[j] * exp(-2 pi i j k / n)."""
 
 def fft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`fftn` over two dimensions."""
+    """Discrete Fourier transform over two dimensions: `fft` along each."""
 
 def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
+    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n * d."""
 
 def fftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`fft` over several dimensions (all, or the last len(s)), of sizes s (-1: as it is)."""
+    """Discrete Fourier transform over several dimensions: `fft` along each."""
 
 def fftshift(input: Operand, dim: Dims | None = None) -> Tensor:
-    """The frequencies in increasing order: those from 0 up move behind the negative ones."""
+    """The frequencies of `fft` in increasing order: those from 0 up move behind the negative ones."""
 
 def hfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The real spectrum of n values of a Hermitian signal, given by its first half."""
+    """Fourier transform of a Hermitian signal, given by its first half: a real spectrum of n values."""
 
 def hfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`hfftn` over two dimensions."""
+    """Fourier transform of a Hermitian signal over two dimensions, given by the first half of the last of them."""
 
 def hfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The real spectrum over several dimensions of a Hermitian signal, given by the first half of its last dimension."""
+    """Fourier transform of a Hermitian signal over several dimensions, given by the first half of the last of them."""
 
 def ifft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of `fft`."""
+    """Inverse of `fft`: x[j] = sum over k of input[k] * exp(2 pi i j k / n) / n."""
 
 def ifft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`ifftn` over two dimensions."""
+    """Inverse of `fft2`: `ifft` along each of two dimensions."""
 
 def ifftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of `fftn`."""
+    """Inverse of `fftn`: `ifft` along each of several dimensions."""
 
 def ifftshift(input: Operand, dim: Dims | None = None) -> Tensor:
     """Inverse of `fftshift`."""
 
 def ihfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of `hfft`: the first half of the Hermitian signal."""
+    """Inverse of `hfft`: the first half of the Hermitian signal whose spectrum is the input."""
 
 def ihfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`ihfftn` over two dimensions."""
+    """Inverse of `hfft2`: the half of the Hermitian signal whose spectrum over two dimensions is the input."""
 
 def ihfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of `hfftn`."""
+    """Inverse of `hfftn`: the half of the Hermitian signal whose spectrum over several dimensions is the input."""
 
 def irfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The real signal of n values whose `rfft` is the input; n is 2 (size - 1) unless given."""
+    """Inverse of `rfft`: the real signal of n values whose frequencies are the input."""
 
 def irfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`irfftn` over two dimensions."""
+    """Inverse of `rfft2`: the real signal over two dimensions whose half spectrum is the input."""
 
 def irfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The real signal whose `rfftn` is the input."""
+    """Inverse of `rfftn`: the real signal over several dimensions whose half spectrum is the input."""
 
 def rfft(input: Operand, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The n // 2 + 1 frequencies of a real signal that are not negative."""
+    """Fourier transform of a real signal: the n // 2 + 1 frequencies of `fft` that are not negative."""
 
 def rfft2(input: Operand, s: Any = None, dim: Dims = ..., norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`rfftn` over two dimensions."""
+    """Fourier transform of a real signal over two dimensions: half of the spectrum of `fft2`."""
 
 def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | None = None, device: Device | None = None, requires_grad: builtins.bool = False, layout: Layout | None = None, pin_memory: builtins.bool = False, memory_format: MemoryFormat | None = None, out: Tensor | None = None) -> Tensor:
-    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
+    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n * d."""
 
 def rfftn(input: Operand, s: Any = None, dim: Dims | None = None, norm: builtins.str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`fftn` of a real signal, with the half spectrum along the last of the dimensions."""
+    """Fourier transform of a real signal over several dimensions: half of the spectrum of `fftn`."""

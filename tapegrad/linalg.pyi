@@ -11,19 +11,19 @@ def cholesky(A: Operand, *, upper: builtins.bool = False, out: Tensor | None = N
     """The lower triangular L of A = L L^H (or the upper U of A = U^H U) of Hermitian positive definite matrices."""
 
 def cholesky_ex(A: Operand, *, upper: builtins.bool = False, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LInfo:
-    """(L, info): the factor of A = L L^H, or of A = U^H U, and the first leading minor that is not positive definite."""
+    """The Cholesky factor of A = L L^H, or of A = U^H U, and whether there is one, without an error."""
 
 def cond(A: Operand, p: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Condition number norm(A, p) * norm(inv(A), p); by the singular values for p None, 2 and -2. inf for singular A."""
+    """Condition number norm(A, p) * norm(inv(A), p), inf for singular A; from the singular values for p None, 2 and -2."""
 
 def cross(input: Operand, other: Operand, *, dim: builtins.int = -1, axis: Dims | None = None, out: Tensor | None = None) -> Tensor:
-    """Vector product of 3-vectors along `dim`, the others broadcast."""
+    """Vector product of 3-vectors along a dimension, the others broadcast."""
 
 def det(A: Operand, *, out: Tensor | None = None) -> Tensor:
     """Determinant of square matrices; its derivatives are the exact cofactors, at any rank and to any order."""
 
 def diagonal(A: Operand, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-    """A view of the diagonals of matrices."""
+    """A view of the diagonals of matrices, as the last dimension."""
 
 def eig(A: Operand, *, out: Sequence[Tensor] | None = None) -> EigenvaluesEigenvectors:
     """(eigenvalues, eigenvectors) of square matrices, complex; the vectors have norm 1."""
@@ -32,43 +32,43 @@ def eigh(A: Operand, UPLO: builtins.str = 'L', *, out: Sequence[Tensor] | None =
     """(eigenvalues, eigenvectors) of Hermitian matrices, read from one triangle; eigenvalues ascend."""
 
 def eigvals(A: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Eigenvalues of square matrices, complex."""
+    """Eigenvalues of square matrices, complex, in no order."""
 
 def eigvalsh(A: Operand, UPLO: builtins.str = 'L', *, out: Tensor | None = None) -> Tensor:
     """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
 
 def householder_product(A: Operand, tau: Operand, *, out: Tensor | None = None) -> Tensor:
-    """The first columns of the product of the reflections 1 - tau_i v_i v_i^H, v_i below the diagonal of A's column i."""
+    """The first n columns of the product of the reflections 1 - tau_i v_i v_i^H, as `geqrf` gives them."""
 
 def inv(A: Operand, *, out: Tensor | None = None) -> Tensor:
     """Inverse of square matrices."""
 
 def inv_ex(A: Operand, *, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> InverseInfo:
-    """(inverse, info); info is the first zero pivot of a singular matrix, whose inverse is not finite, else 0."""
+    """Inverse of square matrices, and whether there is one, without an error."""
 
 def lstsq(A: Operand, B: Operand, rcond: builtins.float | None = None, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> SolutionResidualsRankSingularValues:
-    """(solution, residuals, rank, singular_values) of min ||A X - B||, the solution of least norm where there are several."""
+    """Least squares: X that minimizes the norm of A X - B, that of least norm where there are several."""
 
 def lu(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> PLU:
     """(P, L, U) with A = P L U: a permutation, a unit lower and an upper triangular matrix."""
 
 def lu_factor(A: Operand, *, pivot: builtins.bool = True, out: Sequence[Tensor] | None = None) -> LUPivots:
-    """(LU, pivots) of A = P L U, as lu_solve and lu_unpack take them."""
+    """Both factors of A = P L U in one matrix, as `linalg.lu_solve` and `lu_unpack` take them."""
 
 def lu_factor_ex(A: Operand, *, pivot: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> LUPivotsInfo:
-    """(LU, pivots, info): both factors in one matrix, the row exchanged at each step (from 1), the first zero pivot or 0."""
+    """Both factors of A = P L U in one matrix, without an error for a singular one."""
 
 def lu_solve(LU: Any, pivots: Any, B: Operand, *, left: builtins.bool = True, adjoint: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that linalg.lu_factor gives."""
+    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that `linalg.lu_factor` gives."""
 
 def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """matmul."""
+    """`matmul` under the name of linalg: input @ other."""
 
 def matrix_exp(A: Operand) -> Tensor:
-    """Exponential of square matrices."""
+    """Exponential of square matrices: the sum of A^k / k!."""
 
 def matrix_norm(A: Operand, ord: Any = 'fro', dim: Dims = ..., keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-    """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
+    """Norm of matrices: Frobenius, nuclear, or one that `ord` names."""
 
 def matrix_power(A: Operand, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """A to an integer power, by squarings; of the inverse for n < 0."""
@@ -77,46 +77,46 @@ def matrix_rank(A: Operand, tol: Any = None, hermitian: builtins.bool = False, *
     """Number of singular values above max(atol, rtol * the largest)."""
 
 def multi_dot(tensors: Sequence[Operand], *, out: Tensor | None = None) -> Tensor:
-    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
+    """Product of two or more matrices in the cheapest order."""
 
 def norm(input: Operand, ord: Any = None, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
     """Vector norm for one dimension, matrix norm for two; without ord the 2-norm of all elements."""
 
 def pinv(A: Operand, rcond: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
-    """Pseudo-inverse: singular values up to max(atol, rtol * the largest) count as 0."""
+    """Pseudo-inverse of matrices: singular values up to max(atol, rtol * the largest) count as 0."""
 
 def qr(A: Operand, mode: builtins.str = 'reduced', *, out: Sequence[Tensor] | None = None) -> QR:
     """(Q, R) with A = Q R, the columns of Q orthonormal and R upper triangular."""
 
 def slogdet(A: Operand, *, out: Sequence[Tensor] | None = None) -> SignLogabsdet:
-    """(sign, logabsdet) of square matrices."""
+    """Sign and logarithm of the size of the determinant of square matrices: det = sign * exp(logabsdet)."""
 
 def solve(A: Operand, B: Operand, *, left: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast."""
+    """X of A X = B (or of X A = B for left=False) for square A."""
 
 def solve_ex(A: Operand, B: Operand, *, left: builtins.bool = True, check_errors: builtins.bool = False, out: Sequence[Tensor] | None = None) -> ResultInfo:
-    """(X, info) as linalg.solve; info is the first zero pivot of a singular matrix, where X is not finite, else 0."""
+    """X as `linalg.solve` gives it, and whether there is one, without an error."""
 
 def solve_triangular(A: Operand, B: Operand, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """X of A X = B (or of X A = B) for one triangle of A, the other is not read; unitriangular: the diagonal is 1."""
+    """X of A X = B (or of X A = B for left=False) for a triangle of A; the other triangle is not read."""
 
 def svd(A: Operand, full_matrices: builtins.bool = True, *, driver: builtins.str | None = None, out: Sequence[Tensor] | None = None) -> USVh:
     """(U, S, Vh) with A = U diag(S) Vh; singular values descend."""
 
 def svdvals(A: Operand, *, driver: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """Singular values, descending."""
+    """Singular values of matrices, descending."""
 
 def tensorinv(A: Operand, ind: builtins.int = 2, *, out: Tensor | None = None) -> Tensor:
     """Inverse of A as a map from its last dimensions to its first `ind`: tensordot(tensorinv(A, ind), A, ind) is 1."""
 
 def tensorsolve(A: Operand, B: Operand, dims: Dims | None = None, *, out: Tensor | None = None) -> Tensor:
-    """X of tensordot(A, X, X.ndim) = B; `dims` are dimensions of A that are moved to its end first."""
+    """X of tensordot(A, X, X.ndim) = B."""
 
 def vander(x: Operand, *, N: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1); by default N is the number of elements."""
+    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1)."""
 
 def vecdot(x: Operand, y: Operand, *, dim: builtins.int = -1, out: Tensor | None = None) -> Tensor:
     """Sums of conj(x) * y along a dimension, the others broadcast."""
 
 def vector_norm(x: Operand, ord: builtins.float = 2, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-    """(sum |x|^ord)^(1/ord) over the given dimensions, or all; ord may be inf, -inf or 0 (the number that are not 0)."""
+    """sum(abs(x) ** ord) ** (1 / ord) over the given dimensions, or all."""

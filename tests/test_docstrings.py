@@ -32,19 +32,6 @@ NEEDS = {
         "scipy",
     ),
 }  # fmt: skip
-# Modules whose functions are still to be done. Once there are none, this, `home` and the skip below go.
-PENDING = (
-    "tapegrad.amp", "tapegrad.autograd", "tapegrad.core", "tapegrad.custom", "tapegrad.distributions", "tapegrad.dtypes",
-    "tapegrad.func.", "tapegrad.io", "tapegrad.jit", "tapegrad.modes", "tapegrad.nn", "tapegrad.optim",
-    "tapegrad.overrides", "tapegrad.serialization", "tapegrad.sparse", "tapegrad.tensor", "tapegrad.testing",
-    "tapegrad.utils", "tapegrad.viz", "tapegrad.functions.attention", "tapegrad.functions.conv",
-    "tapegrad.functions.copies", "tapegrad.functions.create", "tapegrad.functions.decompose",
-    "tapegrad.functions.dropout", "tapegrad.functions.einsum", "tapegrad.functions.embed", "tapegrad.functions.exchange",
-    "tapegrad.functions.fft", "tapegrad.functions.index", "tapegrad.functions.joining", "tapegrad.functions.linalg",
-    "tapegrad.functions.loss", "tapegrad.functions.matrix", "tapegrad.functions.normalize", "tapegrad.functions.pool",
-    "tapegrad.functions.recurrent", "tapegrad.functions.resample", "tapegrad.functions.sampling",
-    "tapegrad.functions.scatter", "tapegrad.functions.shape", "tapegrad.functions.signal", "tapegrad.functions.sort",
-)  # fmt: skip
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -57,14 +44,6 @@ def repeats_another(function):
     doc, name = text_of(function), function.__name__
     lines = [line for line in names.LINES if name in (line.name + "_", line.name + "_copy") and line.forms != ("tg_",)]
     return any("\nExample:\n" in text_of(base) and text_of(base) in doc for base in [line.resolve() for line in lines])
-
-
-def home(function, name):
-    """The module of functions/ that has a function which shows itself as tapegrad's."""
-    for line in names.LINES if function.__module__ == "tapegrad" else ():
-        if name == line.name + "_" or (name == line.name and line.resolve() is function):
-            return f"tapegrad.functions.{line.family}"
-    return function.__module__
 
 
 def faults(function, shown):
@@ -96,14 +75,13 @@ def test_every_public_function_has_a_text_and_an_example(namespace, tmp_path, mo
     found = [
         f"{shown[0]} ({function.__module__}): {fault}"
         for function, (first, *shown) in make_docstrings.public_functions().items()
-        if first == namespace and not home(function, shown[0]).startswith(PENDING)
+        if first == namespace
         for fault in faults(function, shown)
     ]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(bool(PENDING), reason="some are still to be done")
 def test_what_is_derived_is_current():
     """The part "Derivative:" says what the records say."""
     assert make_docstrings.edits() == {}, "run: python docs/make_docstrings.py"

@@ -505,6 +505,9 @@ def take(input: Any, index: Any) -> Any:
     Raises:
         IndexError: for a position out of range.
 
+    Derivative:
+        input: index_zeros(g, input.shape, index), where index_zeros: the first argument at the indices, and 0 elsewhere
+
     Example:
         >>> tg.take(tg.tensor([[1, 2], [3, 4]]), tg.tensor([0, 3]))
         tensor([1, 4])
@@ -1257,6 +1260,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
     Returns:
         bool tensor of elements' shape.
+
+    Derivative:
+        none: the gradient stops here
 
     Example:
         >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([2, 5]))

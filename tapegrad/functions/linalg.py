@@ -46,6 +46,10 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     Raises:
         RuntimeError: for 0-dim operands, sizes that do not fit, or different dtypes.
 
+    Derivative:
+        input: matmul(g, conj(transpose(other, -2, -1)))
+        other: see tapegrad/table/linalg.py, record matmul
+
     Example:
         >>> a = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
         >>> y = tg.matmul(a, tg.tensor([1.0, 10.0]))
@@ -373,6 +377,11 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
     Raises:
         RuntimeError: for sizes that do not fit, or different dtypes.
+
+    Derivative:
+        input: matmul(g, conj(weight))
+        weight: matmul(transpose(flat(g), -2, -1), conj(flat(input))), where flat: x with all dimensions but the last as one
+        bias: g
 
     Example:
         >>> weight = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

@@ -414,6 +414,9 @@ def inverse(input: Any) -> Any:
     Raises:
         LinAlgError: for a singular matrix.
 
+    Derivative:
+        input: -matmul(matmul(adjoint(result), g), adjoint(result))
+
     Example:
         >>> tg.inverse(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
         tensor([[0.5000, 0.0000],
@@ -703,6 +706,10 @@ def det(input: Any) -> Any:
     Returns:
         Tensor (..) of input's dtype.
 
+    Derivative:
+        input: column(g) * conj(cofactor([input])), where column: x with two dimensions of size 1 behind; cofactor:
+            cofactors: det(x) * inverse(x).mT, of singular matrices too
+
     Example:
         >>> tg.det(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
         tensor(8.)
@@ -793,6 +800,10 @@ def matrix_exp(input: Any) -> Any:
 
     Raises:
         RuntimeError: for matrices that are not square, or integers.
+
+    Derivative:
+        input: matrix_exp_derivative([adjoint(input), g]), where matrix_exp_derivative: derivative of matrix_exp at the first
+            matrix in the direction of the second
 
     Example:
         >>> tg.matrix_exp(tg.tensor([[0.0, 1.0], [0.0, 0.0]]))

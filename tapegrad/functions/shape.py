@@ -797,6 +797,9 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     Raises:
         RuntimeError: for fewer than two dimensions.
 
+    Derivative:
+        input: tril(g, diagonal)
+
     Example:
         >>> tg.tril(tg.ones(3, 3, dtype=tg.int64))
         tensor([[1, 0, 0],
@@ -817,6 +820,9 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     Raises:
         RuntimeError: for fewer than two dimensions.
 
+    Derivative:
+        input: triu(g, diagonal)
+
     Example:
         >>> tg.triu(tg.ones(3, 3, dtype=tg.int64), 1)
         tensor([[0, 1, 1],
@@ -836,6 +842,10 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
     Raises:
         RuntimeError: if both dimensions are the same.
+
+    Derivative:
+        input: diagonal_embed(g, input.shape, offset, dim1, dim2), where diagonal_embed: the first argument on the diagonal,
+            and 0 elsewhere
 
     Example:
         >>> tg.diagonal(tg.tensor([[1, 2], [3, 4]]))

@@ -67,6 +67,9 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     Raises:
         RuntimeError: for complex tensors.
 
+    Derivative:
+        input: see tapegrad/table/sort.py, record sort
+
     Example:
         >>> tg.sort(tg.tensor([3.0, 1.0, 2.0]))
         torch.return_types.sort(
@@ -93,6 +96,9 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
     Raises:
         RuntimeError: for complex tensors.
+
+    Derivative:
+        none: the gradient stops here
 
     Example:
         >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]))
@@ -150,6 +156,10 @@ def cummax(input: Any, dim: int) -> Any:
     Raises:
         NotImplementedError: for complex tensors.
 
+    Derivative:
+        input: scatter_sum(g, result[1], input.shape, dim), where scatter_sum: the first argument added up at the indices
+            along dim
+
     Example:
         >>> tg.cummax(tg.tensor([1.0, 3.0, 2.0]), 0)
         torch.return_types.cummax(
@@ -174,6 +184,10 @@ def cummin(input: Any, dim: int) -> Any:
 
     Raises:
         NotImplementedError: for complex tensors.
+
+    Derivative:
+        input: scatter_sum(g, result[1], input.shape, dim), where scatter_sum: the first argument added up at the indices
+            along dim
 
     Example:
         >>> tg.cummin(tg.tensor([2.0, 1.0, 3.0]), 0)
@@ -205,6 +219,11 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         NotImplementedError: for bools and complex numbers.
         IndexError: for a dimension of size 0.
 
+    Derivative:
+        input: tie_share(input, result, dim, keepdim) * reshape(g, kept_shape(input.shape, dim)), where tie_share: 1 over
+            their number for the elements that are the extreme one, and 0 for the others; kept_shape: the shape with size 1
+            in place of the reduced dimensions
+
     Example:
         >>> tg.median(tg.tensor([4.0, 1.0, 3.0, 2.0]))
         tensor(2.)
@@ -228,6 +247,11 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Returns:
         A 0-dim tensor, or with dim (values, indices), indices in int64.
+
+    Derivative:
+        input: tie_share(input, result, dim, keepdim) * reshape(g, kept_shape(input.shape, dim)), where tie_share: 1 over
+            their number for the elements that are the extreme one, and 0 for the others; kept_shape: the shape with size 1
+            in place of the reduced dimensions
 
     Example:
         >>> tg.nanmedian(tg.tensor([1.0, float("nan"), 3.0, 2.0]))
@@ -268,6 +292,9 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     Raises:
         RuntimeError: if k is out of range.
 
+    Derivative:
+        input: see tapegrad/table/reduce.py, record kthvalue
+
     Example:
         >>> tg.kthvalue(tg.tensor([3.0, 1.0, 2.0]), 2)
         torch.return_types.kthvalue(
@@ -295,6 +322,9 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 
     Raises:
         NotImplementedError: for complex tensors.
+
+    Derivative:
+        input: see tapegrad/table/reduce.py, record mode
 
     Example:
         >>> tg.mode(tg.tensor([2, 1, 2, 3, 1, 2]))

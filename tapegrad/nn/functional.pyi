@@ -57,7 +57,7 @@ def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: Litera
 def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def adaptive_max_pool1d_with_indices(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): adaptive_max_pool1d with return_indices."""
 
 @overload
 def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
@@ -68,7 +68,7 @@ def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: Litera
 def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def adaptive_max_pool2d_with_indices(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): adaptive_max_pool2d with return_indices."""
 
 @overload
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
@@ -79,34 +79,34 @@ def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: Litera
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def adaptive_max_pool3d_with_indices(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): adaptive_max_pool3d with return_indices."""
 
 def affine_grid(theta: Operand, size: Dims, align_corners: builtins.bool | None = None) -> Tensor:
-    """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each."""
+    """Grid for `grid_sample` from affine maps: at each output position p, theta @ (p, 1)."""
 
 def alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """Elements set to selu(-inf) with probability p, then all scaled and shifted to keep mean and variance."""
+    """Elements set to -1.7581 (selu of -inf) with probability p, then all scaled and shifted to keep mean 0 and variance 1."""
 
 def avg_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
     """Means over windows of (N, C, H, W) or (C, H, W)."""
 
 def avg_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
-    """Means over windows of (N, C, D, H, W) or (C, D, H, W); see avg_pool2d."""
+    """Means over windows of (N, C, D, H, W) or (C, D, H, W)."""
 
 def batch_norm(input: Operand, running_mean: Operand | None, running_var: Operand | None, weight: Operand | None = None, bias: Operand | None = None, training: builtins.bool = False, momentum: builtins.float | None = 0.1, eps: builtins.float = 1e-05) -> Tensor:
-    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias."""
+    """(input - mean) / sqrt(variance + eps) in each channel (dimension 1); times weight, plus bias."""
 
 def binary_cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100."""
+    """-(target * log(input) + (1 - target) * log(1 - input)); each logarithm counts as at least -100."""
 
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Tensor:
-    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails."""
+    """-(target * log(p) + (1 - target) * log(1 - p)) for p = sigmoid(input), exact in both tails."""
 
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """1 - cos of the angle between two vectors where target is 1, max(0, cos - margin) where it is -1."""
 
 def cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
-    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape."""
+    """-log(softmax(input))[target]: nll_loss of log_softmax(input), for class indices or class probabilities as target."""
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor:
     """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006)."""
@@ -130,41 +130,41 @@ def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
     """elu(input, alpha) written into input; returns it."""
 
 def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
-    """Rows of weight at the indices input: (...) and (V, D) give (..., D)."""
+    """weight[input]: rows of a table at indices; (...) and (V, D) give (..., D)."""
 
 def embedding_bag(input: Operand, weight: Operand, offsets: Any = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
     """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D)."""
 
 def feature_alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """alpha_dropout of whole channels (dimension 1)."""
+    """alpha_dropout of whole channels: dimension 1 of (N, C, ...), with one draw for each sample and channel."""
 
 def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
-    """Columns (N, C * elements of a window, number of windows) added up at their places: (N, C, *output_size)."""
+    """Columns (N, C * elements of a window, windows) added up at their places, (N, C, *output_size): unfold's transpose."""
 
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random positions, 2-D."""
+    """Maxima over windows at pseudo-random positions (Graham 2014), 2-D."""
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def fractional_max_pool2d_with_indices(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): fractional_max_pool2d with return_indices."""
 
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random positions, 3-D."""
+    """Maxima over windows at pseudo-random positions (Graham 2014), 3-D."""
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> Tensor | tuple[Tensor, Tensor]: ...
 
 def fractional_max_pool3d_with_indices(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): fractional_max_pool3d with return_indices."""
 
 def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
-    """Negative log likelihood of target under a normal distribution of mean input and variance var."""
+    """Negative log likelihood under a normal distribution: (log(var) + (input - target)**2 / var) / 2."""
 
 def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor:
     """Elementwise input * ndtr(input), of the standard normal distribution function ndtr."""
@@ -191,22 +191,22 @@ def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.
     """hardtanh(input, min_val, max_val) written into input; returns it."""
 
 def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """input where target is 1, max(0, margin - input) where it is -1: input is a distance, small for pairs that match."""
 
 def huber_loss(input: Operand, target: Operand, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Operand | None = None) -> Tensor:
-    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
+    """d**2 / 2 where d = abs(input - target) is below delta, else delta * (d - delta / 2): delta times smooth_l1_loss."""
 
 def instance_norm(input: Operand, running_mean: Operand | None = None, running_var: Operand | None = None, weight: Operand | None = None, bias: Operand | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor:
-    """Each channel of each sample scaled to mean 0 and variance 1, then by weight and bias."""
+    """(input - mean) / sqrt(variance + eps) in each channel of each sample; times weight, plus bias."""
 
 def interpolate(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
     """The image (N, C, *sizes) resized to other sizes, or by factors."""
 
 def kl_div(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor:
-    """target * (log(target) - input), for input of log probabilities; 0 where target is 0."""
+    """Divergence between distributions, by element: target * (log(target) - input), input being log probabilities."""
 
 def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
-    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    """The absolute error abs(input - target): its mean, its sum, or (reduction="none") that of each element."""
 
 def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
     """Elementwise input where it is positive, else negative_slope * input; at 0 the derivative is negative_slope."""
@@ -215,13 +215,13 @@ def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor
     """leaky_relu(input, negative_slope) written into input; returns it."""
 
 def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
-    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    """input @ weight.T + bias."""
 
 def linear_cross_entropy(input: Operand, linear_weight: Any, target: Operand, *, linear_bias: Any = None, weight: Operand | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor:
-    """cross_entropy of linear(input, linear_weight, linear_bias)."""
+    """cross_entropy of linear(input, linear_weight, linear_bias): of the logits input @ linear_weight.T + linear_bias."""
 
 def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
-    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+    """input / (k + alpha * mean) ** beta, with the mean of the squares of `size` neighbouring channels (dimension 1)."""
 
 def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
     """input - log(sum(exp(input))) along dim: the logarithm of softmax, without overflow or cancellation."""
@@ -242,10 +242,10 @@ def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margi
     """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1."""
 
 def max_pool2d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): max_pool2d with return_indices."""
 
 def max_pool3d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """(maxima, their places in the flat image): the function with return_indices."""
+    """(maxima, their positions in the flat image): max_pool3d with return_indices."""
 
 def max_unpool1d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, output_size: Any = None) -> Tensor:
     """The maxima back at their places, other elements 0, 1-D."""
@@ -260,13 +260,13 @@ def mish(input: Operand, inplace: builtins.bool = False) -> Tensor:
     """Elementwise input * tanh(log(1 + exp(input)))."""
 
 def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
-    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    """The squared error (input - target)**2: its mean, its sum, or (reduction="none") that of each element."""
 
 def multi_head_attention_forward(query: Any, key: Any, value: Operand, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Any, out_proj_bias: Any, training: builtins.bool = True, key_padding_mask: Any = None, need_weights: builtins.bool = True, attn_mask: Any = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> tuple[Tensor, Tensor | None]:
-    """Attention by num_heads heads between linear maps (Vaswani et al. 2017): (output, weights or None)."""
+    """Attention by num_heads heads between linear maps (Vaswani et al. 2017); nn.MultiheadAttention calls it."""
 
 def multi_margin_loss(input: Operand, target: Operand, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Mean over the other classes i of max(0, margin - input[target] + input[i])**p."""
+    """Sum over the other classes i of max(0, margin - input[target] + input[i])**p, over the number of classes."""
 
 def multilabel_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
     """Sum over target classes j and other classes i of max(0, 1 - input[j] + input[i]), over the number of classes."""
@@ -275,19 +275,19 @@ def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand
     """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
 
 def nll_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices."""
+    """-input at the target class, for input of log probabilities (see cross_entropy for logits)."""
 
 def normalize(input: Operand, p: builtins.float = 2.0, dim: Dims = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """input / max(norm(input, p) along dim, eps)."""
+    """input / max(norm(input, p) along dim, eps): vectors of p-norm 1; vectors of zeros stay so."""
 
 def one_hot(tensor: Operand, num_classes: builtins.int = -1) -> Tensor:
-    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1."""
+    """1 at each class index, 0 elsewhere: (...) of integers give (..., num_classes)."""
 
 def pad(input: Operand, pad: Any, mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor:
     """input with elements added around it, or taken away."""
 
 def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input."""
+    """Negative log likelihood of counts under a Poisson distribution: exp(input) - target * input."""
 
 def relu(input: Operand, inplace: builtins.bool = False) -> Tensor:
     """Elementwise max(input, 0); its derivative at 0 is 0."""
@@ -296,7 +296,7 @@ def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor:
     """Elementwise min(max(input, 0), 6); its derivative is 0 at both limits."""
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value."""
+    """softmax(query @ key.T * scale + mask) @ value, for each batch and head."""
 
 def sigmoid(input: Operand) -> Tensor:
     """Elementwise logistic function 1 / (1 + exp(-input)), exact in both tails."""
@@ -305,10 +305,10 @@ def silu(input: Operand, inplace: builtins.bool = False) -> Tensor:
     """Elementwise input * sigmoid(input), also called swish."""
 
 def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor:
-    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
+    """d**2 / (2 * beta) where d = abs(input - target) is below beta, else d - beta / 2: quadratic near 0, then linear."""
 
 def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
+    """log(1 + exp(-target * input)) for targets 1 and -1: its mean, its sum, or (reduction="none") that of each element."""
 
 def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
     """exp(input) / sum(exp(input)) along dim, without overflow."""
@@ -332,16 +332,16 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference."""
 
 def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor:
-    """triplet_margin_loss for any distance_function(a, b); by default pairwise_distance."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any distance function d."""
 
 def unfold(input: Operand, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
     """Windows of (N, C, H, W) or (C, H, W) as columns: (N, C * elements of a window, number of windows)."""
 
 def upsample(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None) -> Tensor:
-    """interpolate under its old name."""
+    """`interpolate` under its old name, with a warning."""
 
 def upsample_bilinear(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
-    """interpolate with mode "bilinear" and aligned corners."""
+    """The image (N, C, H, W) resized: `interpolate` with mode "bilinear" and aligned corners."""
 
 def upsample_nearest(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
-    """interpolate with mode "nearest"."""
+    """The image (N, C, *sizes) resized: `interpolate` with mode "nearest"."""
