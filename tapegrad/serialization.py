@@ -1,5 +1,6 @@
 """PyTorch's name of `tapegrad.io`: `save`, `load`, and what `load` may use of a file."""
 
+from .io import LoadError as LoadError
 from .io import __all__ as __all__
 from .io import __dir__ as __dir__
 from .io import add_safe_globals as add_safe_globals

@@ -241,7 +241,7 @@ def test_numpy_files(tmp_path):
     again = tg.load(tmp_path / "w.npz")
     same(again["weight"], state["weight"])
     np.savez(tmp_path / "bad.npz", a=np.array([print], dtype=object))
-    with pytest.raises(RuntimeError, match="damaged"):
+    with pytest.raises(RuntimeError, match="no array of numbers"):
         tg.load(tmp_path / "bad.npz")
 
 
@@ -263,7 +263,7 @@ def test_safetensors(tmp_path):
         same(again[name], t)
     again["n"][0] = 5
     (tmp_path / "w.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{}")
-    with pytest.raises(RuntimeError, match="damaged"):
+    with pytest.raises(RuntimeError, match="its header claims 16 bytes in a file of 10 bytes"):
         tg.load(tmp_path / "w.safetensors")
 
 
@@ -597,7 +597,7 @@ def test_overlapping_records_are_no_bomb_either():
     data = bytearray(file.getvalue())
     place = data.rindex(b"m/data/0") - 46
     struct.pack_into("<II", data, place + 20, 3_000_000_000, 3_000_000_000)
-    with pytest.raises(RuntimeError, match="zip bomb"):
+    with pytest.raises(RuntimeError, match="overlaps another one, or lies outside of the file"):
         tg.load(io.BytesIO(bytes(data)))
 
 

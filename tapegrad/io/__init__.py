@@ -9,10 +9,11 @@ found by reading files that PyTorch 2.13 wrote.
 
 from ..later import mark as _mark
 from .files import get_unsafe_globals_in_checkpoint, load, save
+from .limits import LoadError
 from .rebuild import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 __all__ = [
-    "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
     "safe_globals", "save",
 ]  # fmt: skip
 

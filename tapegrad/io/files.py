@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,11 +14,12 @@ from .. import dtypes
 from ..core.warning import warn
 from ..functions import create
 from ..kernels import devices
-from .archive import read_zip, write_zip
-from .arrays import read_named, write_npz, write_safetensors
+from .archive import FIRST_BYTES, read_zip, write_zip
+from .arrays import READERS, read_named, write_npz, write_safetensors
 from .legacy import read_legacy, write_legacy
-from .reader import Restricted, Trusted
-from .rebuild import MADE
+from .limits import BUDGET, Budget, LoadError
+from .reader import Restricted, Trusted, reason
+from .replacing import replacing
 
 
 def save(
@@ -29,8 +29,8 @@ def save(
     """Write an object that contains tensors to a file that PyTorch can read as well.
 
     Tensors that share memory share it in the file; of a view of a small part of a large block only that part is written. An
-    existing file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings
-    are pickled by reference to their class.
+    existing file is replaced only when the new one is complete, and what a killed process left of it is removed. Objects
+    other than tensors, containers, numbers and strings are pickled by reference to their class.
 
     Args:
         obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
@@ -43,6 +43,7 @@ def save(
         TypeError: if obj is not a dict of tensors, for a .safetensors or .npz file.
         ValueError: for pickle_protocol 0.
         RuntimeError: if the parent folder does not exist.
+        OSError: if the file cannot be written whole, as on a full disk.
 
     Example:
         >>> import io
@@ -65,39 +66,25 @@ def save(
             )
         whole = io.BytesIO()
         write(whole, "archive", obj, pickle_protocol)
-        f.write(whole.getbuffer())
+        _write_all(f, whole.getbuffer())
         return
     path = os.path.realpath(os.fspath(f))
     stem, suffix = os.path.splitext(os.path.basename(path))
     write = {".safetensors": write_safetensors, ".npz": write_npz}.get(suffix, write)
-    with _replacing(path) as file:
+    with replacing(path) as file:
         write(file, stem, obj, pickle_protocol)
 
 
-@contextlib.contextmanager
-def _replacing(path: str) -> Iterator[Any]:
-    """A file that replaces `path` once it is complete; on an exception `path` stays unchanged."""
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe, or a folder, which open refuses
-        with open(path, "wb") as file:
-            yield file
-        return
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
-    temporary = f"{path}.{os.urandom(8).hex()}.part"  # of this call alone, whatever threads and processes save
-    file = open(temporary, "xb")  # noqa: SIM115 - what follows removes it
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(path):
-            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+def _write_all(f: Any, data: memoryview) -> None:
+    """Write bytes to a file that may take a part of them at a time, as unbuffered files do."""
+    done = 0
+    while done < len(data):
+        taken = f.write(data[done:])
+        if taken is None and not isinstance(f, io.RawIOBase):  # what has a method `write` need not count
+            return
+        if type(taken) is not int or not 0 < taken <= len(data) - done:
+            raise OSError(f"write() of {type(f).__name__} took {done} of {len(data)} bytes, then returned {taken!r}")
+        done += taken
 
 
 def _destination(map_location: Any) -> dtypes.device:
@@ -110,7 +97,7 @@ def _destination(map_location: Any) -> dtypes.device:
 
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
-    mmap: bool | None = None, encoding: str = "utf-8",
+    mmap: bool | None = None, encoding: str = "utf-8", max_bytes: int | None = None,
 ) -> Any:  # fmt: skip
     """Read a file of `save` or torch.save: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
 
@@ -127,11 +114,15 @@ def load(
             TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 always makes it True.
         mmap: read storages from disk when they are used; needs a path.
         encoding: encoding of strings written by Python 2.
+        max_bytes: the most memory that what the file holds may take, decompressed: storages, and the objects of its pickle.
+            What a file claims is checked before it is allocated. None: 64 MiB and 64 times the size of the file, which only
+            files that were compressed or made by hand exceed. Storages that are mapped do not count.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        RuntimeError: for a damaged, truncated or too new archive, or one that would unpack to far more than its size.
-        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed; the message lists them.
+        FileNotFoundError: if there is no such file; other errors of opening and reading it are OSErrors, too.
+        LoadError: for a damaged, truncated or too new file, for globals that are not allowed (all of them are listed), and
+            for a file that claims more than max_bytes. It is a pickle.UnpicklingError, a RuntimeError and an EOFError.
+        ValueError: for a negative max_bytes.
 
     Example:
         >>> import io
@@ -142,34 +133,65 @@ def load(
         {'w': tensor([1., 2.])}
     """
     to = _destination(map_location)
-    made: list[Any] = []
-    before = MADE.get(made)
-    MADE.set(made)
-    try:
-        result = _loaded(f, Restricted if _weights_only(weights_only) else Trusted, mmap, encoding)
-    finally:
-        MADE.set(before)
-    if to is not devices.CPU:
-        for t in made:
-            t.data = t.data.to(to)
+    restricted = _weights_only(weights_only)
+    is_path = isinstance(f, str | os.PathLike)
+    if mmap and not is_path and hasattr(f, "read"):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with _opened(f, max_bytes, restricted) as file:
+        suffix = os.path.splitext(os.fspath(f))[1] if is_path else None
+        if suffix in READERS:
+            result = read_named(file, suffix)
+        else:
+            mapped = np.memmap(f, np.uint8, "c") if mmap and BUDGET.get().size else None
+            result = _read(file, Restricted if restricted else Trusted, encoding, mapped)
+        if to is not devices.CPU:
+            for t in BUDGET.get().made:
+                BUDGET.get().take(
+                    t.numel() * t.element_size() if t.numel() > t.untyped_storage().nbytes() else 0, "a tensor"
+                )
+                t.data = t.data.to(to)
     return result
 
 
-def _loaded(f: Any, unpickler: Any, mmap: bool | None, encoding: str) -> Any:
-    if not isinstance(f, str | os.PathLike):
-        if not hasattr(f, "read"):
-            raise AttributeError(
-                f"expected 'f' to be string, path, or a file-like object with a 'read' attribute, got {f!r}"
-            )
-        if mmap:
-            raise ValueError("f must be a file path in order to use the mmap argument")
-        return _read(f if hasattr(f, "seek") and f.seekable() else io.BytesIO(f.read()), unpickler, encoding, None)
-    path = os.fspath(f)
-    suffix = os.path.splitext(path)[1]
-    with open(path, "rb") as file:
-        if suffix in (".safetensors", ".npz"):
-            return read_named(file, suffix)
-        return _read(file, unpickler, encoding, np.memmap(path, np.uint8, "c") if mmap and os.path.getsize(path) else None)
+@contextlib.contextmanager
+def _opened(f: Any, max_bytes: int | None, restricted: bool) -> Iterator[Any]:
+    """The file with its budget; errors in it name the file, and all of those of a restricted pickle are LoadErrors."""
+    if max_bytes is not None and max_bytes < 0:
+        raise ValueError(f"max_bytes is a number of bytes, got {max_bytes}")
+    is_path = isinstance(f, str | os.PathLike)
+    if not is_path and not hasattr(f, "read"):
+        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'read' attribute, got {f!r}")
+    name = os.fspath(f) if is_path else getattr(f, "name", None)
+    where = f"the file {name!r}" if isinstance(name, str | bytes) else f"a file of type {type(f).__name__}"
+    before = BUDGET.get(None)
+    with open(f, "rb") if is_path else contextlib.nullcontext(f) as file:
+        try:
+            if not hasattr(file, "seek") or not file.seekable():
+                file = io.BytesIO(_all_of(file, max_bytes))
+            BUDGET.set(Budget(file, max_bytes))
+            yield file
+        except LoadError as e:
+            e.args = (f"{e}\nThis is about {where}.",)
+            raise
+        except Exception as e:
+            if restricted and not isinstance(e, OSError | ImportError | MemoryError):
+                raise LoadError(f"Weights only load failed. The file is damaged: {reason(e)}\nThis is about {where}.") from e
+            e.add_note(f"while tapegrad loaded {where}")
+            raise
+        finally:
+            BUDGET.set(before)  # type: ignore[arg-type]
+
+
+def _all_of(file: Any, max_bytes: int | None) -> bytes:
+    """What is in a file without positions, such as a pipe."""
+    pieces: list[bytes] = []
+    read = 0
+    while piece := file.read(1 << 20):
+        read += len(piece)
+        if max_bytes is not None and read > max_bytes:
+            raise LoadError(f"the file has more than max_bytes={max_bytes} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -195,8 +217,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         def refuse(self, names: list[str]) -> None:
             found.extend(names)
 
-    with open(f, "rb") if isinstance(f, str | os.PathLike) else contextlib.nullcontext(f) as file:
-        MADE.set([])
+    with _opened(f, None, True) as file:
         _read(file, Listing, "utf-8", None)
     return found
 
@@ -224,18 +245,9 @@ def _weights_only(asked: bool | None) -> bool:
 
 def _read(file: Any, unpickler: Any, encoding: str, mapped: Any) -> Any:
     start = file.tell()
-    size = file.seek(0, os.SEEK_END) - start
-    file.seek(start)
     head = file.read(4)
     file.seek(start)
     if not head:
-        raise EOFError("Ran out of input")
-    read = read_zip if head == b"PK\x03\x04" else read_legacy
-    if unpickler is Trusted:
-        return read(file, size, unpickler, encoding, mapped)
-    try:
-        return read(file, size, unpickler, encoding, mapped)
-    except (pickle.UnpicklingError, RuntimeError, OSError, ImportError, MemoryError):
-        raise
-    except Exception as e:
-        raise pickle.UnpicklingError(f"Weights only load failed. The file is damaged: {type(e).__name__}: {e}") from e
+        raise LoadError("Ran out of input")
+    read = read_zip if head == FIRST_BYTES else read_legacy
+    return read(file, unpickler, encoding, mapped)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from .rebuild import HARMLESS, SAFE, TORCH, Call, Unknown, add_safe_globals, checked_key, is_safe
+from .limits import BUDGET, LoadError
+from .rebuild import HARMLESS, SAFE, TORCH, Call, Unknown, add_safe_globals, checked_key, free_attributes, is_safe
 
-COPIES, FEW = 8, 1 << 20  # a pickle may have this many times its bytes copied, in items, and these more
 PACKAGE = __name__.partition(".")[0]
 
 _UnpicklerBase: Any = pickle._Unpickler  # that in C cannot be told what an opcode may do
@@ -26,7 +25,20 @@ _FILLING: tuple[tuple[bytes, type, str], ...] = (
     (pickle.APPEND, list, "load_append"), (pickle.APPENDS, list, "load_appends"), (pickle.SETITEM, dict, "load_setitem"),
     (pickle.SETITEMS, dict, "load_setitems"), (pickle.ADDITEMS, set, "load_additems"),
 )  # fmt: skip
+OBJECTS, MOST_NAMES = "the objects of its pickle", 100
 COPIED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+TEXTS = (str, bytes, bytearray)
+PER_CHARACTER, PER_ITEM, SHORT = 8, 128, 16  # bytes; of texts longer than SHORT, of an item in a dict or set
+OPCODE = 24  # bytes that an opcode makes, at most, but for these and what is counted where it is read
+_BYTES: dict[bytes, int] = {
+    pickle.MARK: 88, pickle.EMPTY_LIST: 88, pickle.LIST: 88, pickle.EMPTY_DICT: 96, pickle.DICT: 96, pickle.EMPTY_SET: 248,
+    pickle.FROZENSET: 248, pickle.TUPLE: 72, pickle.TUPLE1: 72, pickle.TUPLE2: 80, pickle.TUPLE3: 88,
+    **dict.fromkeys((pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE), PER_ITEM),
+    **dict.fromkeys((pickle.LONG, pickle.LONG1, pickle.LONG4, pickle.INT, pickle.BININT, pickle.BINFLOAT, pickle.FLOAT), 64),
+    **dict.fromkeys((pickle.STRING, pickle.SHORT_BINSTRING, pickle.BINSTRING, pickle.UNICODE, pickle.SHORT_BINUNICODE,
+                     pickle.BINUNICODE, pickle.BINUNICODE8, pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8), 160),
+    **dict.fromkeys((pickle.REDUCE, pickle.NEWOBJ, pickle.BINPERSID, pickle.GLOBAL, pickle.STACK_GLOBAL), 512),
+}  # fmt: skip
 
 
 def _filler(kind: type, name: str) -> Callable[[Any], None]:
@@ -38,19 +50,45 @@ def _filler(kind: type, name: str) -> Callable[[Any], None]:
         many = name.endswith("s")
         value = self.metastack[-1][-1] if many else self.stack[-1 - items]
         if kind is not list:
-            for key in self.stack[::items] if many else self.stack[-items:-1]:
-                if isinstance(key, tuple):
-                    checked_key(key)
+            keys = self.stack[::items] if many else self.stack[-items:-1]
+            self.budget.take(PER_ITEM * len(keys), OBJECTS)
+            for key in keys:
+                checked_key(key)
         if isinstance(value, kind) or is_safe(type(value)):
             usual(self)
         elif type(value) is not Unknown:
-            raise pickle.UnpicklingError(f"Weights only load failed. The file adds items to a {type(value).__name__}")
+            raise LoadError(f"Weights only load failed. The file adds items to a {type(value).__name__}")
         elif many:
             self.pop_mark()
         else:
             del self.stack[-items:]
 
     return fill
+
+
+def _charged(read: Callable[[Any], None], cost: int) -> Callable[[Any], None]:
+    """An opcode that takes the memory of what it makes from the budget."""
+
+    def charged(self: Any) -> None:
+        budget = self.budget
+        budget.left -= cost
+        if budget.left < 0:
+            raise budget.exceeded(f"{OBJECTS} take {budget.limit - budget.left} bytes")
+        read(self)
+
+    return charged
+
+
+class Allowed(dict[int, Any]):
+    """The opcodes of a pickle that are read."""
+
+    def __missing__(self, code: int) -> Any:
+        raise LoadError(f"Weights only load failed. A file of tensors has no opcode {code} in its pickle")
+
+
+def reason(e: Exception) -> str:
+    """What an exception says, in short: the text of some is that of a value in the file."""
+    return type(e).__name__ if isinstance(e, KeyError) or not str(e) else f"{type(e).__name__}: {str(e)[:200]}"
 
 
 class Restricted(_UnpicklerBase):  # type: ignore[misc]
@@ -63,33 +101,49 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         super().__init__(file, encoding=encoding)
         self.persistent_load = storage
         self.unknown: dict[str, None] = {}
+        self.budget = BUDGET.get()
         start = file.tell()
-        self.file, self.size = file, file.seek(0, os.SEEK_END)
+        self.file, self.end = file, file.seek(0, 2)
         file.seek(start)
-        self._file_read = self.bounded
-        self.copies = COPIES * (self.size - start) + FEW
+        self._file_read, self._file_readline = self.bounded, self.bounded_line
 
     def bounded(self, count: int) -> Any:
         """Read bytes of the file; a length beyond its end allocates nothing."""
-        if count > FEW and count > self.size - self.file.tell():
-            raise EOFError("a value is cut off")
+        if count > SHORT:
+            if count > self.end - self.file.tell():
+                raise EOFError("a value is cut off")
+            self.budget.take(PER_CHARACTER * count, "a text or number of the file's pickle")
         return self.file.read(count)
 
+    def bounded_line(self) -> Any:
+        line = self.file.readline(self.budget.left // PER_CHARACTER + 1)
+        self.budget.take(PER_CHARACTER * len(line), "a line of the file's pickle")
+        return line
+
     def copying(self, *values: Any) -> None:
-        """Count items about to be copied: a short file can request many copies of a long value."""
-        self.copies -= sum(len(v) for v in values if isinstance(v, COPIED))
-        if self.copies < 0:
-            raise pickle.UnpicklingError("Weights only load failed. The file has its values copied too often")
+        """Count what is about to be copied."""
+        for value in values:
+            if isinstance(value, COPIED):
+                self.budget.work(len(value))
+                self.budget.take((PER_CHARACTER if isinstance(value, TEXTS) else PER_ITEM) * len(value), OBJECTS)
 
     def load(self) -> Any:
-        result = super().load()
+        try:
+            result = super().load()
+        except (LoadError, OSError, ImportError, MemoryError):
+            raise
+        except Exception as e:
+            raise LoadError(
+                f"Weights only load failed. The pickle is damaged near byte {self.file.tell()}: {reason(e)}"
+            ) from e
         if self.unknown:
             self.refuse(list(self.unknown))
         return result
 
     def refuse(self, names: list[str]) -> None:
-        listed = "\n".join(f"  {name}" for name in names)
-        raise pickle.UnpicklingError(
+        names = [name if name.isprintable() and len(name) <= 200 else repr(name[:200]) for name in names[:MOST_NAMES]]
+        listed = "\n".join(f"  {name}" for name in names) + ("\n  .." if len(self.unknown) > MOST_NAMES else "")
+        raise LoadError(
             f"Weights only load failed. Unsupported global: GLOBAL {names[0]} was not an allowed global by default. The "
             f"file uses these globals, and nothing of it was run:\n{listed}\nIf you trust what they do, allow them by "
             f"{add_safe_globals.__module__}.add_safe_globals([...]), or load a file of your own with weights_only=False."
@@ -111,9 +165,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
             self.copying(*args)
             self.stack.append(make(function, args))
         else:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed. The file calls a value of type {type(function).__name__}"
-            )
+            raise LoadError(f"Weights only load failed. The file calls a value of type {type(function).__name__}")
 
     def load_reduce(self) -> None:
         self.called(lambda function, args: function(*args))
@@ -122,11 +174,13 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         self.called(lambda kind, args: kind(*args) if type(kind) is Call else kind.__new__(kind, *args))
 
     def load_dict(self) -> None:
+        self.budget.take(PER_ITEM * len(self.stack), OBJECTS)
         for key in self.stack[::2]:
             checked_key(key)
         _UnpicklerBase.load_dict(self)
 
     def load_frozenset(self) -> None:
+        self.budget.take(PER_ITEM * len(self.stack), OBJECTS)
         for key in self.stack:
             checked_key(key)
         _UnpicklerBase.load_frozenset(self)
@@ -141,13 +195,13 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
             _UnpicklerBase.load_build(self)
         elif isinstance(value, OrderedDict) and isinstance(state, dict):
             self.copying(state)
-            value.__dict__.update(state)
+            value.__dict__.update(free_attributes(value, state))
         else:
-            raise pickle.UnpicklingError(f"Weights only load failed. The file sets the state of a {type(value).__name__}")
+            raise LoadError(f"Weights only load failed. The file sets the state of a {type(value).__name__}")
 
-    dispatch: ClassVar[dict[int, Any]] = {
-        code: read for code, read in _UnpicklerBase.dispatch.items() if code not in _REFUSED
-    }
+    dispatch: ClassVar[dict[int, Any]] = Allowed(
+        (code, read) for code, read in _UnpicklerBase.dispatch.items() if code not in _REFUSED
+    )
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.BUILD[0]] = load_build
@@ -155,6 +209,8 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
     dispatch[pickle.FROZENSET[0]] = load_frozenset
     for _code, _kind, _usual in _FILLING:
         dispatch[_code[0]] = _filler(_kind, _usual)
+    for _byte, _read in dispatch.items():
+        dispatch[_byte] = _charged(_read, _BYTES.get(bytes([_byte]), OPCODE))
 
 
 class Trusted(pickle.Unpickler):

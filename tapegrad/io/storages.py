@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from ..core.record import wrap
 from ..functions import shape
 from ..modes import no_grad
+from .limits import LoadError
 
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -37,24 +39,24 @@ class Blocks:
     """The storages of a file: one for each memory range that arrays of one dtype cover together."""
 
     def __init__(self, arrays: Iterable[Any]) -> None:
-        self.spans: dict[Any, list[tuple[int, int]]] = {}
+        self.spans: dict[Any, list[tuple[int, int]]] = {}  # ascending and disjoint, by dtype and offset from whole elements
         self.keys: dict[Any, int] = {}
         self.contents: list[Any] = []  # bytes, by key
         for array in sorted((a for a in arrays if a.size), key=interval):
             low, high = interval(array)
-            spans = self.spans.setdefault(array.dtype, [])
-            if spans and low < spans[-1][1] and (low - spans[-1][0]) % array.itemsize == 0:
+            spans = self.spans.setdefault((array.dtype, low % array.itemsize), [])
+            if spans and low < spans[-1][1]:
                 spans[-1] = spans[-1][0], max(high, spans[-1][1])
             else:
                 spans.append((low, high))
 
     def span_of(self, array: Any) -> tuple[int, int, int, Any]:
         """(key, size of the storage in elements, offset in elements, the array as stored)."""
-        low, high = interval(array)
-        for start, end in self.spans.get(array.dtype, ()):
-            if start <= low and high <= end and (low - start) % array.itemsize == 0:
-                if (low, high) == (start, end):
-                    break
+        if array.size:
+            low, high = interval(array)
+            spans = self.spans[array.dtype, low % array.itemsize]
+            start, end = spans[bisect.bisect_right(spans, (low, math.inf)) - 1]
+            if (low, high) != (start, end):
                 return self._key(array, start, end), (end - start) // array.itemsize, (low - start) // array.itemsize, array
         array = storable(array)
         low, high = interval(array) if array.size else (0, 0)
@@ -88,7 +90,7 @@ class Storage:
         last = offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True))
         count = math.prod(size)
         if min((*size, *steps, offset), default=0) < 0 or (count and last >= array.size):
-            raise RuntimeError(
+            raise LoadError(
                 f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
                 f"{array.itemsize} are out of bounds for storage of size {array.nbytes}"
             )

@@ -16,6 +16,7 @@ from ..tensor.tensor import Parameter, Tensor
 from .storages import STORAGE_OF, Blocks
 
 _PicklerBase: Any = pickle._Pickler  # that in C cannot be told what an opcode may do
+PLAIN = frozenset((str, int, float, bool, type(None), tuple, list, dict, OrderedDict))  # what most values of a file are
 
 
 class Name:
@@ -54,7 +55,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         self.arrays: list[Any] = []
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        if id(obj) in self.memo:
+        if type(obj) in PLAIN or id(obj) in self.memo:
             super().save(obj, save_persistent_id)
         elif type(obj) is Name:
             self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
