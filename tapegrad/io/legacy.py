@@ -47,7 +47,7 @@ class Stretches:
             return kind
         dtype, key = dtypes.to_numpy(TORCH[f"torch.{dtype_of(kind)}"]), storage_key(key)
         if key not in self.whole:
-            self.whole[key] = Storage(self.empty(count, dtype))
+            self.whole[key] = Storage(self.zeros(count, dtype))
         if part is None:
             return self.whole[key]
         key_of_part, start, length = parts_of(part, 3)
@@ -56,7 +56,7 @@ class Stretches:
             raise LoadError(f"a part of a storage of {array.size} elements that is not within it")
         return self.parts.setdefault(storage_key(key_of_part), Storage(array[start : start + length]))
 
-    def empty(self, count: Any, dtype: Any) -> Any:
+    def zeros(self, count: Any, dtype: Any) -> Any:
         if type(count) is not int or not 0 <= count * dtype.itemsize <= self.unread:
             claim = count if type(count) is int and abs(count) < 1 << 64 else "another number"
             raise LoadError(
@@ -64,7 +64,7 @@ class Stretches:
             )
         self.unread -= count * dtype.itemsize
         self.budget.take(count * dtype.itemsize, "a storage")
-        return np.empty(count, dtype)
+        return np.zeros(count, dtype)  # sound indices until those of the file are read
 
     def fill(self, file: Any, keys: Any, swapped: bool) -> None:
         if type(keys) is not list or sorted(map(storage_key, keys)) != sorted(self.whole):
@@ -103,4 +103,6 @@ def read_legacy(file: Any, unpickler: Any, encoding: str, mapped: Any) -> Any:
         raise LoadError("the file does not say in which byte order it is")
     result = unpickler(file, encoding, stretches.named).load()
     stretches.fill(file, plain(), about["little_endian"] != (sys.byteorder == "little"))
+    for settle in BUDGET.get().unsettled:
+        settle()
     return result

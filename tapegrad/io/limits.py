@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -31,6 +32,7 @@ class Budget:
         self.left = self.limit
         self.items = FEW + COPIES * self.size
         self.made: list[Any] = []
+        self.unsettled: list[Callable[[], None]] = []  # what depends on elements that the old format has after the pickle
         self.hashes: dict[int, list[Any]] = {}
 
     def take(self, count: int, what: str) -> None:

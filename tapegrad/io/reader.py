@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pickle
+import struct
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ _UnpicklerBase: Any = pickle._Unpickler  # that in C cannot be told what an opco
 
 _REFUSED = {
     code[0] for code in (
-    pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.NEWOBJ_EX, pickle.PERSID, pickle.BYTEARRAY8,
+    pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.NEWOBJ_EX, pickle.PERSID,
     pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
 )}  # fmt: skip
 _FILLING: tuple[tuple[bytes, type, str], ...] = (
@@ -36,7 +37,8 @@ _BYTES: dict[bytes, int] = {
     **dict.fromkeys((pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE), PER_ITEM),
     **dict.fromkeys((pickle.LONG, pickle.LONG1, pickle.LONG4, pickle.INT, pickle.BININT, pickle.BINFLOAT, pickle.FLOAT), 64),
     **dict.fromkeys((pickle.STRING, pickle.SHORT_BINSTRING, pickle.BINSTRING, pickle.UNICODE, pickle.SHORT_BINUNICODE,
-                     pickle.BINUNICODE, pickle.BINUNICODE8, pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8), 160),
+                     pickle.BINUNICODE, pickle.BINUNICODE8, pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8,
+                     pickle.BYTEARRAY8), 160),
     **dict.fromkeys((pickle.REDUCE, pickle.NEWOBJ, pickle.BINPERSID, pickle.GLOBAL, pickle.STACK_GLOBAL), 512),
 }  # fmt: skip
 
@@ -185,6 +187,10 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
             checked_key(key)
         _UnpicklerBase.load_frozenset(self)
 
+    def load_bytearray8(self) -> None:
+        (length,) = struct.unpack("<Q", self.read(8))
+        self.append(bytearray(self.read(length)))
+
     def load_build(self) -> None:
         state = self.stack.pop()
         value = self.stack[-1]
@@ -204,6 +210,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
     )
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
     dispatch[pickle.BUILD[0]] = load_build
     dispatch[pickle.DICT[0]] = load_dict
     dispatch[pickle.FROZENSET[0]] = load_frozenset

@@ -134,7 +134,13 @@ def _rebuild_sparse(layout: Any, parts: Any) -> Any:
     indices, values, size, *coalesced = _items(parts)
     for t in (_tensor(indices), _tensor(values)):  # which may repeat one element of the file
         BUDGET.get().take(4 * (t.numel() + 1) * max(t.element_size(), 8), "a sparse tensor")
-    return sparse_coo_tensor(indices, values, _items(size), is_coalesced=coalesced == [True])
+    t = sparse_coo_tensor(indices, values, _items(size), is_coalesced=coalesced == [True])
+
+    def settle() -> None:
+        t._i = sparse_coo_tensor(indices, values, size)._i
+
+    BUDGET.get().unsettled.append(settle)
+    return t
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Any:

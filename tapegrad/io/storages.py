@@ -54,9 +54,9 @@ class Blocks:
         """(key, size of the storage in elements, offset in elements, the array as stored)."""
         if array.size:
             low, high = interval(array)
-            spans = self.spans[array.dtype, low % array.itemsize]
-            start, end = spans[bisect.bisect_right(spans, (low, math.inf)) - 1]
-            if (low, high) != (start, end):
+            spans = self.spans.get((array.dtype, low % array.itemsize), [])
+            start, end = spans[bisect.bisect_right(spans, (low, math.inf)) - 1] if spans else (low, high)
+            if start <= low and high <= end and (low, high) != (start, end):  # the parts of a sparse tensor are made anew
                 return self._key(array, start, end), (end - start) // array.itemsize, (low - start) // array.itemsize, array
         array = storable(array)
         low, high = interval(array) if array.size else (0, 0)
