@@ -6,6 +6,7 @@ or gives another error is a fault, which is printed with its seed. `--only SEED`
 """
 
 import argparse
+import codecs
 import collections
 import functools
 import io
@@ -166,6 +167,7 @@ def work(first, count, folder):
     """Load files in this process, whose memory is limited from here on, and print what becomes of each."""
     for suffix, data in sources():  # the first time modules are imported
         assert attempt(data, suffix, folder)[0] == "loaded", suffix
+    codecs.lookup("raw_unicode_escape")  # Python's module for an opcode that sound files have not
     sys.addaudithook(watch)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))

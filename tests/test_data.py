@@ -10,6 +10,7 @@ import os
 import pickle
 import random
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -1042,3 +1043,13 @@ def test_the_package_is_loaded_on_first_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert DataLoader(Squares()).num_workers == 0
+
+
+@posix
+def test_the_sockets_of_workers_have_no_name_and_are_not_inherited_by_programs():
+    iterator = iter(DataLoader([1, 2, 3], num_workers=1))
+    (worker,) = iterator._workers
+    assert (
+        worker.sock.family == socket.AF_UNIX and worker.sock.getsockname() in ("", b"") and not worker.sock.get_inheritable()
+    )
+    assert [b.tolist() for b in iterator] == [[1], [2], [3]]

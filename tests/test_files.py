@@ -253,6 +253,34 @@ def test_formats_of_named_tensors_refuse_other_values(tmp_path, suffix):
     assert not list(tmp_path.iterdir())
 
 
+def test_safetensors_without_the_package(tmp_path):
+    path = tmp_path / "w.safetensors"
+    state = {f"{d}/é": tg.arange(3).to(d) for d in DTYPES if d is not tg.complex128}
+    tg.save({**state, "empty": tg.zeros(0, 3), "one": tg.tensor(2.0)}, path)
+    again = tg.load(path)
+    for name, t in state.items():
+        same(again[name], t)
+    assert again["empty"].shape == (0, 3) and again["one"].item() == 2.0
+    with pytest.raises(TypeError, match="no complex128"):
+        tg.save({"a": tg.ones(1, dtype=tg.complex128)}, path)
+
+
+def test_safetensors_are_those_of_the_package(tmp_path):
+    package = pytest.importorskip("safetensors.numpy")
+    state = {"z": tg.arange(6.0).reshape(2, 3), "a.b": tg.tensor([1, 2]), "half": tg.ones(3).half(), "f": tg.tensor(True)}
+    tg.save(state, tmp_path / "w.safetensors")
+    assert (tmp_path / "w.safetensors").read_bytes() == package.save({k: t.numpy() for k, t in state.items()})
+
+
+def test_names_in_numpy_files_stay_in_their_folder(tmp_path):
+    for name in ("/a", "a/../../b", ".."):
+        with pytest.raises(ValueError, match="would lie outside of"):
+            tg.save({name: tg.ones(1)}, tmp_path / "w.npz")
+    np.savez(tmp_path / "w.npz", **{"a/b": np.arange(3, dtype=">f4"), "columns": np.asfortranarray(np.ones((2, 3)))})
+    again = tg.load(tmp_path / "w.npz")
+    assert again["a/b"].tolist() == [0, 1, 2] and again["a/b"].dtype is tg.float32 and again["columns"].stride() == (1, 2)
+
+
 def test_safetensors(tmp_path):
     numpy = pytest.importorskip("safetensors.numpy")
     state = {"a.b": tg.arange(6.0).reshape(2, 3).t(), "n": tg.tensor([1, 2]), "z": tg.tensor(True)}
