@@ -227,14 +227,15 @@ def test_processes_that_save_to_one_path_again_and_again(tmp_path, suffix):
     assert whole(path) in (1, 2) and os.listdir(tmp_path) == [path.name]
 
 
-def traced(act, visit):
-    """Run `act`, with `visit()` called at each line of tapegrad's modules for files."""
+def traced(act, visit, step="line"):
+    """Run `act`, with `visit()` called at each line, or each instruction ("opcode"), of tapegrad's modules for files."""
     folder = os.path.dirname(replacing.__file__)
 
     def trace(frame, event, arg):
         if not frame.f_code.co_filename.startswith(folder):
             return None
-        if event == "line":
+        frame.f_trace_opcodes = step == "opcode"
+        if event == step:
             visit()
         return trace
 
@@ -246,27 +247,28 @@ def traced(act, visit):
         sys.settrace(before)
 
 
-def lines(act):
+def steps(act, step="line"):
     count = itertools.count()
-    traced(act, lambda: next(count))
+    traced(act, lambda: next(count), step)
     return next(count)
 
 
-def test_an_interrupt_at_any_line(tmp_path):
+@pytest.mark.parametrize("step", ["line", pytest.param("opcode", marks=pytest.mark.exhaustive)])
+def test_an_interrupt_anywhere(tmp_path, step):
     """The file is the old or the new one, whole, and the next save leaves nothing else."""
     path = tmp_path / "m.pt"
     save(path, 0)
-    total = lines(lambda: save(path, 0))
+    total = steps(lambda: save(path, 0), step)
     value, seen, interrupted = 0.0, set(), 0
-    for n in [*range(0, total, 7), *range(total - 30, total)]:
-        countdown = iter(range(n + 1))
+    for n in [*range(0, total, max(7, total // 300)), *range(total - (30 if step == "line" else 200), total)]:
+        countdown = iter(range(n))
 
         def visit(countdown=countdown):
             if next(countdown, None) is None:
                 raise KeyboardInterrupt
 
         try:
-            traced(lambda n=n: save(path, n + 1), visit)
+            traced(lambda n=n: save(path, n + 1), visit, step)
         except KeyboardInterrupt:
             interrupted += 1
         found = whole(path)
@@ -286,7 +288,7 @@ def test_the_cost_is_linear_in_the_number_of_tensors(make):
 
     def cost(n):
         value = make(n)
-        return lines(lambda: tg.save(value, io.BytesIO()))
+        return steps(lambda: tg.save(value, io.BytesIO()))
 
     small, middle, large = cost(100), cost(200), cost(400)
     assert large - middle < 2.1 * (middle - small)
