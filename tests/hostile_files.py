@@ -369,7 +369,7 @@ BAD_TENSORS = {
     "sizes times strides beyond 64 bits": ((1 << 62, 4), (1, 1 << 40), 0), "a stride of 8 EB": ((2,), ((1 << 63) - 1,), 0),
     "a size of 100 digits": ((10**100,), (0,), 0), "an offset of 100 digits": ((1,), (1,), 10**100),
     "a size of a million digits": ((1 << 3_000_000,), (0,), 0), "65 dimensions": ((1,) * 65, (1,) * 65, 0),
-    "100,000 dimensions": ((1 << 62,) * 100_000, (0,) * 100_000, 0), "more strides than sizes": ((2,), (1, 1), 0),
+    "10,000 dimensions": ((1 << 62,) * 10_000, (0,) * 10_000, 0), "more strides than sizes": ((2,), (1, 1), 0),
     "fewer strides than sizes": ((2, 1), (1,), 0), "an empty one of endless width": ((1 << 62, 1 << 62, 0), (1, 1, 1), 0),
 }  # fmt: skip
 

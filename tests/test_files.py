@@ -511,7 +511,7 @@ def test_errors_do_not_print_what_never_ends(value):
 @pytest.mark.parametrize("name", ["builtins\nset", "builtins\nfrozenset", "collections\nCounter", "builtins\nset"])
 def test_values_copied_again_and_again(name):
     call = b"c%s\nh\x05\x85R" % name.encode()
-    with pytest.raises(pickle.UnpicklingError, match="copied too often"):
+    with pytest.raises(pickle.UnpicklingError, match="copied too often|the objects of its pickle .* max_bytes"):
         tg.load(archive(LONG + b"0](" + call * 2000 + b"e."))
     assert len(tg.load(archive(LONG + b"0](" + call * 3 + b"e."))) == 3
 

@@ -290,7 +290,7 @@ def test_the_cost_is_linear_in_the_number_of_tensors(make):
         value = make(n)
         return steps(lambda: tg.save(value, io.BytesIO()))
 
-    small, middle, large = cost(100), cost(200), cost(400)
+    small, middle, large = cost(50), cost(100), cost(200)
     assert large - middle < 2.1 * (middle - small)
 
 
