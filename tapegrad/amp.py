@@ -71,13 +71,24 @@ class autocast:
         self._before: list[Any] = []
 
     def __enter__(self) -> autocast:
-        if self.device == "cpu":
-            self._before.append(casting.enter(dtypes.to_numpy(self.fast_dtype) if self._enabled else None))
-        return self
+        dtype = dtypes.to_numpy(self.fast_dtype) if self._enabled else None
+        self._before.append(casting.present())
+        try:
+            if self.device == "cpu":
+                casting.enter(dtype, self._before[-1])
+            return self
+        except BaseException:  # Ctrl-C
+            casting.leave(self._before.pop())
+            raise
 
     def __exit__(self, *_: object) -> None:
-        if self.device == "cpu":
-            casting.leave(self._before.pop())
+        try:
+            casting.leave(self._before[-1])
+            del self._before[-1]
+        except BaseException:  # Ctrl-C
+            casting.leave(self._before[-1])
+            del self._before[-1]
+            raise
 
     def __call__(self, func: Callable[P, R]) -> Callable[P, R]:
         """Decorator: each call of func runs inside this context."""

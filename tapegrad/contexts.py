@@ -6,9 +6,12 @@ import functools
 import inspect
 import warnings
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+MODES: dict[ContextVar[Any], Any] = {}  # what functions of the package switch while they run, with the defaults
 CLASS_DECORATED = (
     "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
     "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
@@ -16,27 +19,77 @@ CLASS_DECORATED = (
 )
 
 
+def mode(name: str, default: T) -> ContextVar[T]:
+    """A context variable that `restoring` restores."""
+    variable = ContextVar(name, default=default)
+    MODES[variable] = default
+    return variable
+
+
+def restoring(function: F) -> F:
+    """Decorator: however a call fails, modes are afterwards as before, also where Ctrl-C interrupts their restoration.
+
+    What stood for a mode, and no longer does, is told so if it has a method `abandoned`.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before = copy_context()
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            for variable, default in MODES.items():
+                value, found = before.get(variable, default), variable.get()
+                if found is not value:
+                    variable.set(value)
+                    if hasattr(found, "abandoned"):
+                        found.abandoned()
+            raise
+
+    return run  # type: ignore[return-value]
+
+
 class ContextDecorator:
     """A context manager that decorates functions, generators, coroutines and async generators.
 
-    `enter` returns what `leave` takes. A context is left by restoring what was found on entry, so that it may be entered in
-    one task and left in another. Generators and coroutines are inside only while their own body runs.
+    `present` gives what `leave` is to restore, and `enter` switches. A context is left by restoring what was found on entry,
+    so that it may be entered in one task and left in another; to leave twice is to leave once. Generators and coroutines are
+    inside only while their own body runs.
     """
 
     def __init__(self) -> None:
         self._previous: list[Any] = []
 
-    def enter(self) -> Any:
+    def present(self) -> Any:
+        raise NotImplementedError
+
+    def enter(self) -> None:
         raise NotImplementedError
 
     def leave(self, previous: Any) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> None:
-        self._previous.append(self.enter())
+    def entered(self, previous: Any) -> Any:
+        """What `with` gives."""
+        return None
+
+    def __enter__(self) -> Any:
+        self._previous.append(self.present())
+        try:
+            self.enter()
+            return self.entered(self._previous[-1])
+        except BaseException:
+            self.leave(self._previous.pop())
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self.leave(self._previous.pop())
+        try:
+            self.leave(self._previous[-1])
+            del self._previous[-1]
+        except BaseException:  # Ctrl-C
+            self.leave(self._previous[-1])
+            del self._previous[-1]
+            raise
 
     def clone(self) -> ContextDecorator:
         return type(self)()
@@ -61,7 +114,7 @@ class ContextDecorator:
             with self.clone():
                 return function(*args, **kwargs)
 
-        return run
+        return restoring(run)
 
     def _steps(self, inner: Any) -> Generator[Any, Any, Any]:
         """Drive a generator or an awaitable, with the context entered only while its own body runs."""

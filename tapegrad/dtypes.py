@@ -601,7 +601,13 @@ class device:
         return self
 
     def __exit__(self, *_: object) -> None:
-        DEFAULT.set(DEFAULT.get()[:-1])
+        before = None
+        try:
+            before = DEFAULT.get()[:-1]
+            DEFAULT.set(before)
+        except BaseException:  # Ctrl-C
+            DEFAULT.set(DEFAULT.get()[:-1] if before is None else before)
+            raise
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, device):

@@ -16,6 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class GradMode(ContextDecorator):
     """A context manager, also a decorator, of which recording is restored on leaving."""
 
+    def present(self) -> Any:
+        return RECORDING.get()
+
     def leave(self, previous: Any) -> None:
         restore_recording(previous)
 
@@ -42,8 +45,8 @@ class no_grad(BareGradMode):
         tensor([0.5000, 0.5000], requires_grad=True)
     """
 
-    def enter(self) -> Any:
-        return set_recording(False)
+    def enter(self) -> None:
+        set_recording(False)
 
 
 class enable_grad(BareGradMode):
@@ -56,8 +59,8 @@ class enable_grad(BareGradMode):
         True
     """
 
-    def enter(self) -> Any:
-        return set_recording(True)
+    def enter(self) -> None:
+        set_recording(True)
 
 
 class set_grad_enabled(GradMode):
@@ -73,11 +76,14 @@ class set_grad_enabled(GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.mode = bool(mode)
-        self._initial = set_recording(self.mode)
-
-    def enter(self) -> Any:
+        self._initial = RECORDING.get()
         set_recording(self.mode)
+
+    def present(self) -> Any:
         return self._initial
+
+    def enter(self) -> None:
+        set_recording(self.mode)
 
     def clone(self) -> GradMode:
         return enable_grad() if self.mode else no_grad()
@@ -112,11 +118,12 @@ class inference_mode(GradMode):
             super().__init__()
             self.mode = mode is not False
 
-    def enter(self) -> Any:
-        previous = (RECORDING.get(), INFERENCE.get())
+    def present(self) -> Any:
+        return RECORDING.get(), INFERENCE.get()
+
+    def enter(self) -> None:
         set_recording(not self.mode)
         INFERENCE.set(self.mode)
-        return previous
 
     def leave(self, previous: Any) -> None:
         restore_recording(previous[0])
@@ -131,10 +138,11 @@ class AnomalyMode(GradMode):
 
     mode, check_nan = True, True
 
-    def enter(self) -> Any:
-        previous = ANOMALY.get()
+    def present(self) -> Any:
+        return ANOMALY.get()
+
+    def enter(self) -> None:
         ANOMALY.set((self.mode, self.check_nan))
-        return previous
 
     def leave(self, previous: Any) -> None:
         ANOMALY.set(previous)
@@ -157,10 +165,10 @@ class set_detect_anomaly(AnomalyMode):
     def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
         super().__init__()
         self.mode, self.check_nan = mode, check_nan
-        self._initial = super().enter()
+        self._initial = ANOMALY.get()
+        self.enter()
 
-    def enter(self) -> Any:
-        super().enter()
+    def present(self) -> Any:
         return self._initial
 
     def __call__(self, function: F) -> F:

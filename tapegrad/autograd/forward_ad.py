@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import errors
 from ..core import alias
@@ -200,13 +200,18 @@ class dual_level(GradMode):
         tensor(6.)
     """
 
-    def enter(self) -> DualLevel:
-        enter_dual_level()
-        return innermost()  # type: ignore[return-value]
+    def present(self) -> DualLevel:
+        return DualLevel()
 
-    def __enter__(self) -> int:  # type: ignore[override]
-        super().__enter__()
-        return self._previous[-1].number  # type: ignore[no-any-return]
+    def enter(self) -> None:
+        LEVEL.set(self._previous[-1])
+
+    def entered(self, previous: DualLevel) -> int:
+        return previous.number
+
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> int: ...
 
     def leave(self, previous: DualLevel) -> None:
         LEVEL.set(previous.outer)
@@ -222,9 +227,11 @@ class _set_fwd_grad_enabled(GradMode):
         self._initial = ENABLED.get()
         ENABLED.set(mode)
 
-    def enter(self) -> bool:
-        ENABLED.set(self.mode)
+    def present(self) -> bool:
         return self._initial
+
+    def enter(self) -> None:
+        ENABLED.set(self.mode)
 
     def leave(self, previous: bool) -> None:
         ENABLED.set(previous)

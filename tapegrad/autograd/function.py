@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
+from ..contexts import restoring
 from ..core import alias, inplace
 from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of, stub, with_saved
 from ..core.hooks import Separate
@@ -95,6 +96,7 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     return results
 
 
+@restoring
 def run_forward(cls: Any, ctx: FunctionCtx, args: Sequence[Any]) -> Any:
     """The result of forward; what it keeps is on the context."""
     with unrecorded():
@@ -822,6 +824,7 @@ class Vmapped(Function):
     _finds_kept = False
 
     @staticmethod
+    @restoring
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
         call.needs = ctx.needs_input_grad[3:]
         with Own(n, call.randomness) as level:
@@ -857,6 +860,7 @@ class Vmapped(Function):
         return inner, arguments, [operand(t, True) for t in saved[n:k]]
 
     @staticmethod
+    @restoring
     def derive(ctx: Any, given: Sequence[Any], flags: Sequence[bool], use: Callable[..., list[Any]]) -> list[Any]:
         """use(inner context, arguments, outputs, given) on batched tensors, or one by one; the batch is in front."""
 

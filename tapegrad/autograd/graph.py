@@ -93,8 +93,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     if PACKING.get():
         raise RuntimeError(error_message)
     previous = DISABLED.get()
-    DISABLED.set(error_message)
     try:
+        DISABLED.set(error_message)
         yield
     finally:
         DISABLED.set(previous)

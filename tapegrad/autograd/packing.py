@@ -51,8 +51,18 @@ class Packing:
         return self.keep(value, slot) if type(value) is record.ndarray else value
 
     def __enter__(self) -> Any:
-        set_packing((*PACKING.get(), self))
-        return None
+        before = PACKING.get()
+        try:
+            set_packing((*before, self))
+        except BaseException:  # Ctrl-C
+            set_packing(before)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        set_packing(PACKING.get()[:-1])
+        before = None
+        try:
+            before = PACKING.get()[:-1]
+            set_packing(before)
+        except BaseException:  # Ctrl-C
+            set_packing(PACKING.get()[:-1] if before is None else before)
+            raise

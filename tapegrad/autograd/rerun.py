@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..contexts import restoring
 from ..core.level import LEVEL
 from ..core.record import Box, wrap
-from ..core.state import is_recording, restore_recording, set_recording
+from ..core.state import RECORDING, is_recording, restore_recording, set_recording
 from ..core.vjp import arrays, fixed_like
 from ..dtypes import is_inexact
 from ..func import tree
@@ -47,8 +48,9 @@ class Again(Linearize):
         super().value_read(t)
 
     def apply(self, op: Any, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        previous = set_recording(self.recorded)
+        previous = RECORDING.get()
         try:
+            set_recording(self.recorded)
             return super().apply(op, primals, payloads, params)
         finally:
             restore_recording(previous)
@@ -174,6 +176,7 @@ class Rerun:
             raise self.refusal("forward kept something else when it was run again for it")
         return found
 
+    @restoring
     def cotangents(self, gs: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
         """Cotangents of the arguments from those of the tensors; None for zero."""
         if self.ctx._dirty:
@@ -203,6 +206,7 @@ class Rerun:
             self.compare(found, gs, known, moving)
         return found
 
+    @restoring
     def check_hidden(self, wanted: Sequence[bool]) -> None:
         """RuntimeError if what the context hides depends on the arguments."""
         why = "it is in an object or a closure, or forward cut it off from its arguments, or it is an array of NumPy's"

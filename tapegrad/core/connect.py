@@ -5,14 +5,12 @@ What every operation looks up stands in globals of the modules that run it, wher
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from . import alias, box, factories, general_gradient, gradient, plain_record, protocols, record
 from .protocols import ArrayBackend, Facade, LevelProtocol
 
 EACH_OPERATION: tuple[Any, ...] = (alias, box, plain_record, factories, record, gradient, general_gradient)
-COUNTING = threading.Lock()
 
 
 def connect_arrays(backend: ArrayBackend) -> None:
@@ -20,8 +18,7 @@ def connect_arrays(backend: ArrayBackend) -> None:
     fill(protocols.arrays, ArrayBackend, backend)
     for module in EACH_OPERATION:
         module.ndarray, module.asarray = backend.type, backend.as_array
-        module.FLOATS = backend.float32, backend.float64
-    count_traces(0)
+        module.F32, module.F64 = module.FLOATS = backend.float32, backend.float64
 
 
 def connect_levels(levels: LevelProtocol) -> None:
@@ -40,12 +37,3 @@ def fill(holder: Any, protocol: type, implementation: Any) -> None:
     for name in dir(protocol) + list(protocol.__annotations__):
         if not name.startswith("_"):
             setattr(holder, name, getattr(implementation, name))
-
-
-def count_traces(change: int) -> None:
-    """A trace begins (1) or ends (-1): while there is one, no dtype is a fast one, so that all calls take the slow path."""
-    with COUNTING:
-        traces = record.traces + change
-        for module in EACH_OPERATION:
-            module.traces = traces
-            module.F32, module.F64 = (None, None) if traces else module.FLOATS

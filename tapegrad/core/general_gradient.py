@@ -114,7 +114,7 @@ def backward(
             retain_grad(t)
     finals = walk.run()
     levels.fill(finals, walk.zeros, map(leaf_of, walk.zeros) if wanted is None else wanted)
-    accumulate([(t, finals[t._s]) for t in wanted or () if t._s > 0 and t._s in walk.zeros], create_graph)
+    accumulate([(t, finals[t._s]) for t in wanted or () if t._s > 0 and t._s in walk.zeros])
     commit({s: g for s, g in finals.items() if s < 0}, create_graph)
     if walk.task is not None:
         walk.task.finish()

@@ -34,6 +34,14 @@ def is_unwatched(tape: Tape) -> bool:
     return not watched and LEVEL.get() is None and TRANSFORMING.get() is None
 
 
+def finite_walk(root: int, y: Any, tape: Tape) -> tuple[dict[int, Any], list[int]] | None:
+    """`walk` by plain rules, or where a gradient is then not finite, by guarded ones."""
+    heavy = tape.bytes > 0 or tape.bytes_limit > BYTE_SLACK
+    done = walk(root, arrays.ones_like(y), tape, LARGE if heavy else PLAIN)
+    finite = done is None or arrays.all_finite(done[0].values())
+    return done if finite else walk(root, arrays.ones_like(y), tape, GUARDED)
+
+
 def backward_plainly(t: Any, retain: bool) -> bool:
     """Add the gradient of a tensor of one element to the leaves, and release the entries unless they are retained.
 
@@ -42,14 +50,7 @@ def backward_plainly(t: Any, retain: bool) -> bool:
     y, tape = t._d, current_tape()
     if not (t._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape)):
         return False
-    heavy = tape.bytes > 0 or tape.bytes_limit > BYTE_SLACK
-    warnings = arrays.silence()
-    try:
-        done = walk(t._s, arrays.ones_like(y), tape, LARGE if heavy else PLAIN)
-        if done is not None and not arrays.all_finite(done[0].values()):
-            done = walk(t._s, arrays.ones_like(y), tape, GUARDED)
-    finally:
-        arrays.unsilence(warnings)
+    done = arrays.quietly(finite_walk, t._s, y, tape)
     if done is None:
         return False
     gradients, order = done
@@ -57,5 +58,5 @@ def backward_plainly(t: Any, retain: bool) -> bool:
         release(order, tape, {}, True)
     with plain_commit.ACCUMULATING:
         if not plain_commit.commit(gradients):
-            leaves.accumulate([(leaf, g) for s, g in gradients.items() if (leaf := leaf_of(s)) is not None], False)
+            leaves.accumulate([(leaf, g) for s, g in gradients.items() if (leaf := leaf_of(s)) is not None])
     return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from .. import errors
+from ..contexts import restoring
 from . import alias, plain_commit
 from .inplace import assign, target
 from .level import LEVEL, level_of
@@ -16,7 +17,7 @@ from .plain_commit import WATCHED_LEAVES as WATCHED_LEAVES
 from .plain_commit import leaf_of as leaf_of
 from .protocols import arrays, levels
 from .record import Box, functional, running_trace, wrap
-from .state import TRANSFORMING, restore_recording, set_recording
+from .state import RECORDING, TRANSFORMING, restore_recording, set_recording
 from .tape import Tape
 from .vjp import TENSOR_XP
 
@@ -30,7 +31,7 @@ def run_slot_hooks(home: Tape, slot: int, g: Any, record: bool) -> Any:
         g = run_hooks(registered.hooks, g, record)
     owner = registered.retain() if registered.retain is not None else None
     if owner is not None:
-        accumulate([(owner, g)], record)
+        accumulate([(owner, g)])
     return g
 
 
@@ -69,11 +70,8 @@ def alias_tensor(t: Any) -> Any:
     return levels.relabelled(t, t._s)
 
 
-def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
-    """What becomes of t.grad by t.grad += g, and whether g has yet to be added into its memory.
-
-    In place into a leaf's gradient that is not itself tracked, else a new sum. Whatever can fail has been done then.
-    """
+def accumulation(t: Any, g: Any) -> Callable[[], Any]:
+    """What does t.grad += g, in place into a leaf's untracked gradient; whatever can fail has been done then."""
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, True)
     old: Any = getattr(t, "_g", None)
@@ -84,42 +82,41 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
             g = level.outer_gradient(g)
         plain = old is not None and t._s <= 0 and not (old._s or g._s or alias.has_level(old) or alias.has_level(g))
         if plain and functional(old._d):
-            return assign(old, old + g, "backward"), False  # in place, as on the way below
-        return (alias_tensor(g) if old is None else old + g), False
+            return partial(setattr, t, "_g", assign(old, old + g, "backward"))  # in place, as on the way below
+        return partial(setattr, t, "_g", alias_tensor(g) if old is None else old + g)
     if old is None:
-        return wrap(arrays.ensure_owned(g)), False
+        return partial(setattr, t, "_g", wrap(arrays.ensure_owned(g)))
     if old._s or t._s > 0:
-        return old + wrap(g), False
+        return partial(setattr, t, "_g", old + wrap(g))
     if type(old._st) is alias.Alias and not functional(old._d) and arrays.overlaps(old._d):
         raise errors.inplace_expanded("backward")
     if target(old) is None:
         old._d = old._d.copy(order="K")
-    return (old, True) if old._d.flags.writeable else (wrap(arrays.silently(operator.add, old._d, g)), False)
+    if old._d.flags.writeable:
+        return partial(operator.iadd, old._d, g)
+    return partial(setattr, t, "_g", wrap(arrays.silently(operator.add, old._d, g)))
 
 
-def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
+def accumulate(leaves: list[tuple[Any, Any]]) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with plain_commit.ACCUMULATING:
         for t, _ in leaves if LEVEL.get() is not None else ():
             levels.remember_gradient(t)
-        parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
+        parts = [accumulation(t, g) for t, g in leaves]
         touched = TRANSFORMING.get()
-        for t, g, gradient, in_place in parts:
-            t._g = gradient
-            if touched is not None:
-                touched.add(t, True)
-            if in_place:
-                arrays.silently(operator.iadd, gradient._d, g)
+        for t, _ in leaves if touched is not None else ():
+            touched.add(t, True)
+        plain_commit.do_all(parts)
 
 
-@contextlib.contextmanager
-def mode_of_hooks(record: bool, gradients: Iterable[Any]) -> Iterator[None]:
-    """Inside, hooks of leaves run: what they do is recorded if the pass is, or if a gradient is inside a forward transform,
-    which may take what is made without recording for constant."""
-    has_level = any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
-    previous = set_recording(record or has_level)
+@restoring
+def in_mode_of_hooks(record: bool, gradients: Iterable[Any], run: Callable[..., Any], *args: Any) -> Any:
+    """run(*args), which runs hooks of leaves: what they do is recorded if the pass is, or if a gradient is inside a forward
+    transform, which may take what is made without recording for constant."""
+    previous = RECORDING.get()
     try:
-        yield
+        set_recording(record or any([isinstance(g, Box) and level_of(g) is not None for g in gradients]))
+        return run(*args)
     finally:
         restore_recording(previous)
 
@@ -127,32 +124,26 @@ def mode_of_hooks(record: bool, gradients: Iterable[Any]) -> Iterator[None]:
 def run_leaf_hooks(leaf: Any, g: Any, record: bool) -> Any:
     """The gradient as the hooks of its leaf return it."""
     hooks = getattr(leaf, "_hooks", None)
-    if not hooks:
-        return g
-    with mode_of_hooks(record, [g]):
-        return run_hooks(hooks, g, record)
+    return in_mode_of_hooks(record, [g], run_hooks, hooks, g, record) if hooks else g
 
 
-def run_post_hooks(leaves: list[Any], record: bool) -> None:
-    with mode_of_hooks(record, [leaf._g for leaf in leaves]):
-        for leaf in leaves:
-            for hook in list(leaf._post_hooks.values()):
-                if hook(leaf) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+def run_post_hooks(leaves: list[Any]) -> None:
+    for leaf in leaves:
+        for hook in list(leaf._post_hooks.values()):
+            if hook(leaf) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
-def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list[Any], list[Any]]:
+def run_node_prehooks(leaves: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     """(leaf, gradient) pairs as the prehooks of the accumulating nodes return them; those of leaves with such hooks."""
-    with mode_of_hooks(record, [g for _, g in leaves]):
-        done = [(leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves]
+    done = [(leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves]
     kept = [(leaf, g) for leaf, g in done if g is not None]
     return kept, [(leaf, g) for leaf, g in kept if getattr(leaf, "_node_hooks", None)]
 
 
-def run_node_hooks(leaves: list[tuple[Any, Any]], record: bool) -> None:
-    with mode_of_hooks(record, [g for _, g in leaves]):
-        for leaf, g in leaves:
-            leaf._node_hooks.after((), (g,))
+def run_node_hooks(leaves: list[tuple[Any, Any]]) -> None:
+    for leaf, g in leaves:
+        leaf._node_hooks.after((), (g,))
 
 
 def commit(finals: dict[int, Any], record: bool) -> None:
@@ -160,10 +151,10 @@ def commit(finals: dict[int, Any], record: bool) -> None:
     leaves = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
     noded = [(leaf, g) for leaf, g in leaves if getattr(leaf, "_node_hooks", None)] if WATCHED_LEAVES else []
     if noded:
-        leaves, noded = run_node_prehooks(leaves, record)
-    accumulate(leaves, record)
+        leaves, noded = in_mode_of_hooks(record, [g for _, g in leaves], run_node_prehooks, leaves)
+    accumulate(leaves)
     hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)] if WATCHED_LEAVES else []
     if hooked:
-        run_post_hooks(hooked, record)
+        in_mode_of_hooks(record, [leaf._g for leaf in hooked], run_post_hooks, hooked)
     if noded:
-        run_node_hooks(noded, record)
+        in_mode_of_hooks(record, [g for _, g in noded], run_node_hooks, noded)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-LEVEL: ContextVar[Any] = ContextVar("tapegrad_level", default=None)
+from ..contexts import mode
+
+LEVEL: ContextVar[Any] = mode("tapegrad_level", None)
 
 
 def level_of(t: Any) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import operator
 import threading
 import weakref
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .box import is_sole_owner, private
@@ -33,31 +36,30 @@ def commit(gradients: dict[int, Any]) -> bool:
 
     False, and nothing done, where a `.grad` has a history or shares memory.
     """
-    parts = []
+    parts: list[Any] = []
     for s, g in gradients.items():
-        leaf = leaf_of(s)
-        if leaf is None:
+        if (leaf := leaf_of(s)) is None:
             continue
         old = getattr(leaf, "_g", None)
         if old is None:
-            parts.append((leaf, g, private(arrays.ensure_owned(g))))
+            parts.append(partial(setattr, leaf, "_g", private(arrays.ensure_owned(g))))
         elif old._st is not None or old._s:
             return False
         else:
-            parts.append((leaf, g, accumulation(old, g)))
-    for leaf, g, gradient in parts:
-        if gradient is None:
-            arrays.silently(operator.iadd, leaf._g._d, g)
-        else:
-            leaf._g = gradient
+            parts.append(accumulation(leaf, old, g))
+    do_all(parts)
     return True
 
 
-def accumulation(old: Any, g: Any) -> Any:
-    """What becomes of a plain `.grad` by .grad += g; None if g has yet to be added into its memory.
+def do_all(parts: list[Callable[[], Any]]) -> None:
+    """Call functions of C, which is one call of C: no exception comes between them, nor Ctrl-C."""
+    arrays.silently(deque, map(operator.call, parts), 0)
 
-    Whatever can fail has been done then.
-    """
+
+def accumulation(leaf: Any, old: Any, g: Any) -> Callable[[], Any]:
+    """What does .grad += g for a plain `.grad`. Whatever can fail has been done then."""
     if not is_sole_owner(old):
         old._d = old._d.copy(order="K")
-    return None if old._d.flags.writeable else private(arrays.silently(operator.add, old._d, g))
+    if old._d.flags.writeable:
+        return partial(operator.iadd, old._d, g)
+    return partial(setattr, leaf, "_g", private(arrays.silently(operator.add, old._d, g)))

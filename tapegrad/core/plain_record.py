@@ -3,7 +3,7 @@
 Each op's recording function is a closure made once by a factory, by number of arrays and presence of parameters. The
 closures take float32/float64 tensors, private or such as give one, and Python scalars; whatever else arrives (other
 dtypes, NumPy arrays, tensors that carry hooks, other devices) goes to `record.slow`, which does everything. While a function
-is traced, in whatever thread, every call does: see `connect.count_traces`.
+is traced, in whatever thread, every call does: see `tracing.count_traces`.
 
 Here are the two commonest factories; `factories` has the others. The closures repeat each other's last lines on purpose: a
 shared function would cost a tenth of the whole call.

@@ -60,10 +60,6 @@ class ArrayBackend(Protocol):
     def keep_freed_memory(self) -> object:
         """To be called when a first large result is recorded."""
 
-    def silence(self) -> Any:
-        """Switch floating-point warnings off; gives what `unsilence` takes."""
-
-    def unsilence(self, previous: Any, /) -> None: ...
     def run_silent(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """function(*args) in a context in which NumPy is silent; a RuntimeError beginning with `taken` if one is in it."""
 

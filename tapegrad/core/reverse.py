@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import errors
+from ..contexts import restoring
 from ..refcount import REFS_POPPED_SLOT, getrefcount
 from . import record as recorder
 from . import vjp
@@ -33,7 +34,7 @@ from .record import Box, running_trace, wrap
 from .saved import is_packed
 from .slot_hooks import give
 from .source import line_of
-from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
+from .state import ANOMALY, RECORDING, TASK, current_tape, restore_recording, set_recording
 from .tape import BYTE_SLACK
 from .vjp import ReplayKind, arrays, bottom
 from .warning import warn
@@ -103,6 +104,7 @@ class BackwardPass:
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
         return vjp.LARGE if heavy else vjp.PLAIN, vjp.GUARDED
 
+    @restoring
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
 
@@ -119,32 +121,38 @@ class BackwardPass:
         plain, guarded = self._replays()
         lower = self.tensor_cotangents and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.tensor_cotangents) and not lower)  # hooks see the mode of the pass
-        previous = set_recording(self.record) if switch else None
-        warnings = arrays.silence()
+        previous = RECORDING.get()
         try:
-            if watched:
-                slot_hooks = self._slot_hooks() if self.record and self.retain else None
-                result = self._guarded(guarded)
-                self._check_used(result)
-                if slot_hooks:
-                    for g in result.values():
-                        give(g, slot_hooks)
-                return result
-            result = self.visit(plain)
-            found = [bottom(v) for v in result.values()] if plain.record else result.values()
-            if not self.traced and not arrays.all_finite(found):
-                result = self.visit(guarded)
-        finally:
-            arrays.unsilence(warnings)
+            try:
+                if switch:
+                    set_recording(self.record)
+                result: dict[int, Any] = arrays.quietly(self.visit_watched if watched else self.visit_finite, plain, guarded)
+            finally:
+                self.tape.forward_call_site = None
+                if switch:
+                    restore_recording(previous)
+        except BaseException:  # Ctrl-C may have come before the `finally` was through
             self.tape.forward_call_site = None
-            if switch:
-                restore_recording(previous)
-        if self.special:
+            raise
+        if self.special and not watched:
             self.zeros = levels.reached_by_links(self, result)
         self._check_used(result)
-        if not self.retain:
+        if not (self.retain or watched):
             self.release()
         return result
+
+    def visit_watched(self, _: ReplayKind, guarded: ReplayKind) -> dict[int, Any]:
+        slot_hooks = self._slot_hooks() if self.record and self.retain else None
+        result = self._guarded(guarded)
+        for g in result.values() if slot_hooks else ():
+            give(g, slot_hooks)  # type: ignore[arg-type]
+        return result
+
+    def visit_finite(self, plain: ReplayKind, guarded: ReplayKind) -> dict[int, Any]:
+        """By plain rules, or where a cotangent is then not finite, by guarded ones."""
+        result = self.visit(plain)
+        found = [bottom(v) for v in result.values()] if plain.record else result.values()
+        return result if self.traced or arrays.all_finite(found) else self.visit(guarded)
 
     def seed(self) -> dict[int, Any]:
         cot: dict[int, Any] = {}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from ..contexts import restoring
 from . import alias
 from .entry import NUMBER, Entry, answer_of, saved_of, with_saved
 from .op import PACKED
@@ -38,11 +39,12 @@ class Packed:
         return array.astype(self.dtype, copy=False)
 
 
+@restoring
 def unrecorded(hook: Callable[[Any], Any], value: Any) -> Any:
     """What a hook gives without recording; which hooks it switches on or off is undone."""
     previous, packing = RECORDING.get(), PACKING.get()
-    RECORDING.set(None)
     try:
+        RECORDING.set(None)
         return hook(value)
     finally:
         PACKING.set(packing)

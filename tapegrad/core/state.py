@@ -12,6 +12,7 @@ import threading
 from contextvars import ContextVar
 from typing import Any
 
+from ..contexts import mode
 from .tape import Tape
 
 
@@ -36,13 +37,13 @@ class _FirstUse:
 
 FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
-RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
-PACKING: ContextVar[tuple[Any, ...]] = ContextVar("tapegrad_packing", default=())  # the last packs what the tape saves
-TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace of this context's operations
+RECORDING: ContextVar[Any] = mode("tapegrad_recording", FIRST_USE)
+PACKING: ContextVar[tuple[Any, ...]] = mode("tapegrad_packing", ())  # the last packs what the tape saves
+TRACE: ContextVar[Any] = mode("tapegrad_trace", None)  # the trace of this context's operations
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
 # While a reverse transform runs a function: what is told by `add(tensor, gradient)` of writes and of growing gradients.
-TRANSFORMING: ContextVar[Any] = ContextVar("tapegrad_transforming", default=None)
+TRANSFORMING: ContextVar[Any] = mode("tapegrad_transforming", None)
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
 THREAD = threading.local()
 
@@ -71,23 +72,19 @@ def recorder() -> Any:
     return FIRST_USE if tape is None else tape
 
 
-def set_recording(on: bool) -> Any:
-    """Switch recording; returns the previous value, to be handed to `restore_recording`."""
-    previous = RECORDING.get()
-    if on:
-        if previous is None:
-            RECORDING.set(recorder())
-    else:
-        RECORDING.set(None)
-        tape = TAPE.get()
-        if tape is not None:
+def set_recording(on: bool) -> None:
+    """Switch recording. Whoever is to restore it keeps what RECORDING held, before, for `restore_recording`."""
+    if not on:
+        if (tape := TAPE.get()) is not None:
             tape.maybe_sweep()
-    return previous
-
-
-def restore_recording(previous: Any) -> None:
-    """Back to what `set_recording` found; on another thread, to that thread's own tape."""
-    if previous is None:
         RECORDING.set(None)
     elif RECORDING.get() is None:
         RECORDING.set(recorder())
+
+
+def restore_recording(previous: Any) -> None:
+    """Back to what RECORDING held; on another thread, to that thread's own tape."""
+    if previous is None:
+        RECORDING.set(None)
+    else:
+        set_recording(True)

@@ -16,7 +16,7 @@ from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, SCALAR, TABLE, Op
 from ..core.record import MARK, Box, TensorState, getframe, peek_data, poke_data, recording, slow, user_call_site, wrap
-from ..core.state import ANOMALY, TAPE, restore_recording, set_recording
+from ..core.state import ANOMALY, RECORDING, TAPE, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import ReplayKind, add_recorded, arrays
 from ..refcount import REFS_LISTED_SLOT, getrefcount
@@ -195,11 +195,7 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
     def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         x, y, ans = [v if v is None else arrays.as_array(v) for v in (*saved_of(e), answer_of(e))]
         e = with_saved(e, op.id, (x, y), ans)
-        warnings = arrays.silence()
-        try:
-            on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, mutable_slots)
-        finally:
-            arrays.unsilence(warnings)
+        arrays.quietly(on_arrays, e, s, arrays.as_array(g) if type(g) is float else g, cot, need, mutable_slots)
 
     def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         slots = e[1], e[2]
@@ -252,8 +248,9 @@ def diff_input(t: Any) -> Any:
     """A scalar under a new slot: of its own, or on the tape if it is tracked, whatever the mode."""
     if not t._s:
         return scalar(peek_data(t), -next_slot())
-    previous = set_recording(True)
+    previous = RECORDING.get()
     try:
+        set_recording(True)
         return t * 1.0
     finally:
         restore_recording(previous)

@@ -11,10 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .. import errors
+from ..contexts import restoring
 from ..core import alias
 from ..core.op import TABLE, Op
 from ..core.record import Box
-from ..core.state import is_recording, restore_recording, set_recording
+from ..core.state import RECORDING, is_recording, restore_recording, set_recording
 from ..functions import shape
 from ..functions.joining import cat, stack
 from ..levels.draws import SampleLoop
@@ -81,6 +82,7 @@ def vmap(
         )
 
     @functools.wraps(func, updated=())
+    @restoring
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree.flatten(args)
         dims = mapped_dims(name, in_dims, args, leaves, spec)
@@ -145,6 +147,7 @@ def batch_size(sizes: list[int], in_dims: Any) -> int:
     return sizes[0]
 
 
+@restoring
 def run_batch(
     func: Callable[..., Any],
     spec: tree.Spec,
@@ -203,8 +206,9 @@ def origin(y: Any, wrapped: list[Any], batched: list[bool]) -> tuple[int, list[A
 
 def on_memory_of(x: Any, views: list[Any], n: int, y: Any) -> Any:
     """An output, batch dimension first, as a view of the argument at which it looks: a write into one shows in the other."""
-    previous = set_recording(is_recording() and has_history(y))
+    previous = RECORDING.get()
     try:
+        set_recording(is_recording() and has_history(y))
         for op, params in views:
             if op is DETACH:
                 x = alias.detached(x)

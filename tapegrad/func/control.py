@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from .. import errors
+from ..contexts import restoring
 from ..core.leaves import alias_tensor
 from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
@@ -214,6 +215,7 @@ class TracedBody:
         reason: why it cannot be traced.
     """
 
+    @restoring
     def __init__(self, function: Flat, operands: Sequence[Any]) -> None:
         program_only = LEVEL.get() is not None or any([level_of(t) is not None for t in operands])
         for t in operands:

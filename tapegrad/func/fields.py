@@ -9,6 +9,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from .. import errors
+from ..contexts import restoring
 from ..core.level import level_of
 from ..core.record import Box
 from ..core.vjp import fixed_like, zeros_like
@@ -22,6 +23,7 @@ from .reverse import as_primal, converted, result_class
 P = ParamSpec("P")
 
 
+@restoring
 def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform: str, check: bool) -> Any:
     """d f_j / d x_i at every point, of shape (n, *points, m): one forward pass with a tangent for each coordinate."""
     api = f"{transform}(f)(x)"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from .. import errors
+from ..contexts import restoring
 from ..core.record import Box
 from ..core.vjp import zeros_like
 from ..dtypes import is_inexact
@@ -37,6 +38,7 @@ def jvp(
     strict: bool = False,
     has_aux: Literal[True],
 ) -> tuple[R, R, A]: ...
+@restoring
 def jvp(
     func: Callable[..., Any],
     primals: tuple[Any, ...],

@@ -8,6 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from ..contexts import restoring
 from ..core.level import LEVEL
 from ..core.record import Box, running_trace, wrap
 from ..core.state import is_recording
@@ -162,6 +163,7 @@ def jacrev(
     return jacobian
 
 
+@restoring
 def in_forward(
     func: Callable[..., Any],
     argnums: Any,

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..contexts import restoring
 from ..core.level import level_of
 from ..core.record import Box, wrap
-from ..core.state import restore_recording, set_recording
+from ..core.state import RECORDING, restore_recording, set_recording
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
 from ..levels.laplacian import ForwardLaplacian
@@ -47,14 +48,16 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
     """
 
     @functools.wraps(f, updated=())
+    @restoring
     def result(x: Any, *args: Any, **kwargs: Any) -> Any:
         t = as_primal(x)
         if not t._d.ndim:
             raise RuntimeError(f"{LAPLACIAN}: Expected points of shape (.., d), got a tensor with 0 dims")
         if check and t._d.ndim > 1 and t._d.size > t._d.shape[-1] and level_of(t) is None:
-            check_rows(f, t, args, kwargs)
-        previous = set_recording(True)
+            arrays.quietly(check_rows, f, t, args, kwargs)
+        previous = RECORDING.get()
         try:
+            set_recording(True)
             with ForwardLaplacian(t._d.shape[-1]) as level:
                 value, found = level.laplacian(one_tensor(f(level.point(t), *args, **kwargs)))
                 level.check_written()
@@ -88,6 +91,7 @@ def key_of(f: Any, shape: tuple[int, ...]) -> Any:
     return getattr(inner, "__code__", (id(f), getattr(f, "training", None))), marks, shape
 
 
+@restoring
 def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform: str = "laplacian") -> None:
     """Raise RuntimeError if changing the first point changes values at other points."""
     key = key_of(f, t._d.shape)
@@ -96,8 +100,9 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
     points = examined(t, False).reshape(-1, t._d.shape[-1])
     changed = points.copy()
     changed[0] = changed[0] * -3.0 + 100.0
-    previous, warnings = set_recording(False), arrays.silence()
+    previous = RECORDING.get()
     try:
+        set_recording(False)
         with suspended():
             values = [rows_of(f, p.reshape(t._d.shape), args, kwargs) for p in (points, changed)]
         if values[0].shape[: t._d.ndim - 1] != t._d.shape[:-1]:
@@ -106,7 +111,6 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
         scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
         same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= 1e-5 * scale)
     finally:
-        arrays.unsilence(warnings)
         restore_recording(previous)
     if not same.all():
         raise errors.mixed_rows(transform)
@@ -115,6 +119,7 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
     CHECKED[key] = None
 
 
+@restoring
 def rows_of(f: Callable[..., Any], points: Any, args: Any, kwargs: Any) -> Any:
     """Values of f, with side effects undone: writes, accumulated gradients and random draws."""
     with Dual() as level:  # every tensor a constant: operations run as they are

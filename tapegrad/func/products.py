@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import dtypes, errors
+from ..contexts import restoring
 from ..core.level import LEVEL
-from ..core.state import restore_recording, set_recording
+from ..core.state import RECORDING, restore_recording, set_recording
 from ..core.vjp import fixed_like
 from ..functions import create
 from ..levels.diff_inputs import DiffInputs
@@ -76,6 +77,7 @@ def gradients(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
     return g, value
 
 
+@restoring
 def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     """Evaluate func at the primals, and return its derivative there as a linear function that does not run func again.
 
@@ -113,8 +115,9 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
     value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     moves = [t is not None and t._s != 0 for _, t in pairs]
     cotangents = DiffInputs([ones_like(t) for (_, t), move in zip(pairs, moves, strict=True) if move], outer)
-    previous = set_recording(True)
+    previous = RECORDING.get()
     try:
+        set_recording(True)
         rows = tangents.vjp([t for (_, t), move in zip(pairs, moves, strict=True) if move], cotangents.tensors, False)
     finally:
         restore_recording(previous)

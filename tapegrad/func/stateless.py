@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from ..functions.joining import stack
 from ..tensor.tensor import Tensor
+
+R = TypeVar("R")
 
 
 def functional_call(
@@ -51,8 +54,7 @@ def functional_call(
     if strict:
         check_names(values, named, module)
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
-    with swapped(module, values, given):
-        return module(*positional, **(kwargs or {}))
+    return call_swapped(module, values, given, functools.partial(module, *positional, **(kwargs or {})))
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
@@ -118,23 +120,52 @@ def check_names(values: dict[str, Any], named: dict[str, Any], module: Any) -> N
         raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(lines))
 
 
-@contextmanager
-def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
-    """The module with other tensors for its own; what it reassigns goes into `given`."""
-    places = [(*find_place(module, name, value), name, value) for name, value in values.items()]
-    try:
-        for members, attribute, _, _, value in places:
+class Swapped:
+    """A module with other tensors for its own, put in by `begin`; `end` puts its own back."""
+
+    def __init__(self, module: Any, values: dict[str, Any]) -> None:
+        self.places = [(*find_place(module, name, value), name, value) for name, value in values.items()]
+
+    def begin(self) -> None:
+        for members, attribute, _, _, value in self.places:
             members[attribute] = value
-        yield
-    finally:
-        for members, attribute, _, name, value in places:
-            if members.get(attribute) is not value and name in given and isinstance(given, dict):
-                given[name] = members.get(attribute)
-        for members, attribute, own, _, _ in reversed(places):
+
+    def end(self, given: Any) -> None:
+        """To end twice is to end once; what the module has reassigned goes into `given`."""
+        for members, attribute, own, name, value in self.places:
+            reassigned = members.get(attribute, own)
+            if reassigned is not value and reassigned is not own and name in given and isinstance(given, dict):
+                given[name] = reassigned
+        for members, attribute, own, _, _ in reversed(self.places):
             if own is ABSENT:
                 members.pop(attribute, None)
             else:
                 members[attribute] = own
+
+
+@contextmanager
+def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
+    """A block in which a module has other tensors."""
+    swap = Swapped(module, values)
+    try:
+        swap.begin()
+        yield
+    finally:
+        swap.end(given)
+
+
+def call_swapped(module: Any, values: dict[str, Any], given: Any, function: Callable[[], R]) -> R:
+    """What a function gives while a module has other tensors."""
+    swap = Swapped(module, values)
+    try:
+        try:
+            swap.begin()
+            return function()
+        finally:
+            swap.end(given)
+    except BaseException:  # Ctrl-C may have come before the line above was through
+        swap.end(given)
+        raise
 
 
 ABSENT = object()

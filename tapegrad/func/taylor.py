@@ -9,9 +9,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..contexts import restoring
 from ..core import alias
 from ..core.record import Box
-from ..core.state import restore_recording, set_recording
+from ..core.state import RECORDING, restore_recording, set_recording
 from ..core.vjp import fixed_like, zeros_like
 from ..levels.taylor import Taylor, is_plain, number
 from . import tree
@@ -88,12 +89,14 @@ def coefficient_of(term: Any, x: Any, scale: float) -> Any:
     return number(alias.save(t)) if is_plain(t) else t
 
 
+@restoring
 def push_series(
     fun: Callable[..., Any], spec: tree.Spec, curves: list[list[Any]], order: int
 ) -> tuple[list[Any], list[list[Any]], tree.Spec]:
     """Values and Taylor coefficients of the outputs from those of the arguments' leaves, and the outputs' structure."""
-    previous = set_recording(True)  # so that no_grad inside is told from no_grad outside
+    previous = RECORDING.get()
     try:
+        set_recording(True)  # so that no_grad inside is told from no_grad outside
         with Taylor(order) as level:
             args = tree.unflatten(spec, [level.wrap_series(c) for c in curves])
             result = fun(*args)

@@ -1,13 +1,12 @@
 """Automatic casts, as PyTorch's autocast makes them on the CPU: what runs in 16 bits, and what in float32.
 
-`OPEN` counts the contexts that are open in any thread, so that a function asks no more than `if casting.OPEN` while there
+`OPEN` has a mark of each context that is open in any thread, so that a function asks no more than `if casting.OPEN` while there
 is none.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..contexts import mode
 from ..core.op import TABLE
 from ..core.record import Box
 from ..dtypes import HALF
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPEN = 0
-LOCK = threading.Lock()
-_DTYPE: ContextVar[Any] = ContextVar("tapegrad_autocast", default=None)
+OPEN: set[object] = set()
+_DTYPE: ContextVar[Any] = mode("tapegrad_autocast", None)
 F32 = np.dtype(np.float32)
 
 
@@ -31,33 +30,29 @@ def current() -> Any:
     return _DTYPE.get()
 
 
-def _switch(dtype: Any) -> Any:
-    before = _DTYPE.get()
+def present() -> Any:
+    """What `enter` takes, before it changes anything, and `leave` restores."""
+    return _DTYPE.get(), object()
+
+
+def enter(dtype: Any, before: Any) -> None:
+    """Cast to that dtype from now on in this thread or task, or with None not at all."""
+    OPEN.add(before[1])
     _DTYPE.set(dtype)
-    return before
-
-
-def enter(dtype: Any) -> Any:
-    """Cast to that dtype from now on in this thread or task, or with None not at all; gives what `leave` is to restore."""
-    global OPEN
-    with LOCK:
-        OPEN += 1
-    return _switch(dtype)
 
 
 def leave(before: Any) -> None:
-    """The end of what `enter` began."""
-    global OPEN
-    _DTYPE.set(before)
-    with LOCK:
-        OPEN -= 1
+    """The end of what `enter` began; to leave twice is to leave once."""
+    _DTYPE.set(before[0])
+    OPEN.discard(before[1])
 
 
 @contextmanager
 def casts(dtype: Any) -> Iterator[None]:
     """`enter` and `leave` around a block."""
-    before = enter(dtype)
+    before = present()
     try:
+        enter(dtype, before)
         yield
     finally:
         leave(before)
@@ -86,8 +81,9 @@ def _running(function: F, to: Callable[[Any, Any], Any]) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not OPEN or _DTYPE.get() is None:
             return function(*args, **kwargs)
-        before = _switch(None)
+        before = _DTYPE.get()
         try:
+            _DTYPE.set(None)
             return function(*to(args, before), **to(kwargs, before))
         finally:
             _DTYPE.set(before)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from ..contexts import mode
 from ..core import record
 
 Function = Callable[..., Any]
@@ -25,7 +26,7 @@ class State(NamedTuple):
 
 
 EVERYONE = State()
-STATE: ContextVar[State] = ContextVar("who is asked by __torch_function__", default=EVERYONE)
+STATE: ContextVar[State] = mode("who is asked by __torch_function__", EVERYONE)
 PUBLIC: dict[Any, Function] = {}  # a function of tapegrad's: what stands under its public name; see `tapegrad.overrides`
 
 

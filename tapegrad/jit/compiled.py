@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from .. import dtypes, errors
+from ..contexts import restoring
 from ..core import alias, record
 from ..core.level import LEVEL
 from ..core.record import Box, peek_data
@@ -116,6 +117,7 @@ class Compiled(Generic[P, R]):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @restoring
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if runs_eagerly():
             return self.function(*args, **kwargs)
@@ -262,7 +264,7 @@ class Compiled(Generic[P, R]):
         if self.static or kwargs or not all([issubclass(type(a), Box) for a in args]):
             leaves, spec, written, besides = self._flat(args, kwargs)
         tensors: list[Any] = []
-        modes = RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
+        modes = RECORDING.get() is None, casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
         parts: list[Any] = [spec, modes]
         for leaf in leaves:
             cls: Any = type(leaf)

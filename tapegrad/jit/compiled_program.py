@@ -128,7 +128,6 @@ class CompiledProgram:
             group.locate(self.at, kept)
         self.executable: lower.Executable
         self.executable, self.is_new = executable(self.program, *self.numbers, self.placement)
-        self.run = self.executable.run
         self.on_mesh = self.placement.rest is not None and self.placement.rest.num_devices > 1
         self.where = [self.placement.of(n) for n in self.program.arguments]
 
@@ -295,21 +294,30 @@ class CompiledProgram:
         """
         with pending.LOCK:  # no other program is to take, and no thread to look at, what this one gives away
             owners, donated, kept = self._gather(tensors, due)
-            outs, donated, kept = self._run(owners, donated, kept)
-            return self._finish([*tensors, *containers] if containers else tensors, owners, donated, kept, outs)
+            seen = [*tensors, *containers] if containers else tensors
+            outs: list[Any] = []
+            try:
+                donated, kept = self._run(owners, donated, kept, outs)
+                return self._finish(seen, owners, donated, kept, outs[0])
+            except BaseException as e:
+                if outs and not isinstance(e, Exception):  # Ctrl-C: what was given away is gone
+                    self._write(owners + seen, outs[0])
+                raise
 
-    def _run(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _run(self, owners: list[Any], donated: list[Any], kept: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Append what the executable gives, in the same call of C, to `outs`; its inputs as they were given."""
         if self.on_mesh and not all([v.committed for v in (*donated, *kept)]):  # JAX would move them at every call
             donated, kept = self._moved(owners, donated, kept)
         try:
-            return self.run(donated, kept), donated, kept
+            outs.extend(map(self.executable.run, (donated,), (kept,)))
         except TypeError:
             for state, v in zip(self.states, (*donated, *kept), strict=False):
                 state.check(v)
             raise
         except ValueError:
             donated, kept = self._moved(owners, donated, kept)
-            return self.run(donated, kept), donated, kept
+            outs.extend(map(self.executable.run, (donated,), (kept,)))
+        return donated, kept
 
     def _finish(self, tensors: list[Any], owners: list[Any], donated: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         if self.debug_nans and any(map(nans.has_nan, outs)):
@@ -399,8 +407,7 @@ class CompiledProgram:
             raise Stale(f"{item.what} of shape and dtype {item.meta} has become one of {now}")
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
-        values, writes, gradients = self.ends
-        waiting = pending.PENDING_CLASSES
+        _, writes, gradients = self.ends
         for place in self.on:
             located(place, tensors).requires_grad_()
         new = iter(outs[writes:gradients])
@@ -413,13 +420,7 @@ class CompiledProgram:
             made[i] = self._old_result(r, tensors, made)
         is_recorded = self.groups or self.blocks or self.histories
         written = self._record(tensors, kept, outs, made, new_gradients) if is_recorded else []
-        seen = owners + tensors
-        for at, out in zip(self.writes, outs[values:writes], strict=True):
-            t = seen[at]
-            if type(t) in waiting and t._st is None:
-                poke_data(t, out)
-            else:
-                write(t, out)
+        self._write(owners + tensors, outs)
         for (place, _), t in zip(self.histories, written, strict=True):
             write_history(located(place, tensors), t._s, None if t._st is None else t._st.slot_hooks)
         for (place, _), value in zip(self.gradients, new_gradients, strict=True):
@@ -439,6 +440,17 @@ class CompiledProgram:
         for effect, values in zip(self.effects, stored, strict=True):
             effect.apply(effect.container(tensors), values)
         return result
+
+    def _write(self, seen: list[Any], outs: list[Any]) -> None:
+        """Give the state and the arguments that the function writes their new values."""
+        values, writes, _ = self.ends
+        waiting = pending.PENDING_CLASSES
+        for at, out in zip(self.writes, outs[values:writes], strict=True):
+            t = seen[at]
+            if type(t) in waiting and t._st is None:
+                poke_data(t, out)
+            else:
+                write(t, out)
 
     def _result(self, r: Result, computed: Any) -> Any:
         if type(r.value) is not Ref:

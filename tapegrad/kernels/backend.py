@@ -35,8 +35,6 @@ class NumPy:
     beside = staticmethod(devices.beside)
     on_device = staticmethod(devices.on_device)
     keep_freed_memory = staticmethod(memory.keep_freed_memory)
-    silence = staticmethod(functions.silence)
-    unsilence = staticmethod(functions.unsilence)
     run_silent, taken = functions.SILENT.run, functions.TAKEN
     silently = staticmethod(functions.silently)
     quietly = staticmethod(functions.quietly)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.vjp import arrays
 from ..programs.derivatives import Tensors
 from ..programs.subprogram import SubProgram
+from .numpy import quiet
 
 History = tuple[int, ...]  # for each carried value which result holds what it was at each step, or -1
 
@@ -41,43 +41,34 @@ def _split(values: Sequence[Any], *lengths: int) -> list[Tensors]:
     return [*parts, list(values[start:])]
 
 
+@quiet
 def _scan(
     operands: Tensors, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: History
 ) -> Any:
     carry, xs, rest = _split(operands, carried, scanned)
     rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in body.metas[carried:]]
     step = body.step
-    warnings = arrays.silence()
-    try:
-        for i, t in enumerate(_order(length, reverse)):
-            results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry, made = _split(results, carried)
-            if not i:
-                rows = [np.empty((length, *r.shape), r.dtype) for r in made]
-            for row, r in zip(rows, made, strict=True):
-                row[t] = r
-    finally:
-        arrays.unsilence(warnings)
+    for i, t in enumerate(_order(length, reverse)):
+        results = step(*carry, *[x[t, ...] for x in xs], *rest)
+        carry, made = _split(results, carried)
+        if not i:
+            rows = [np.empty((length, *r.shape), r.dtype) for r in made]
+        for row, r in zip(rows, made, strict=True):
+            row[t] = r
     return _returned([*_own(carry, operands), *rows])
 
 
+@quiet
 def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
     carry, of_condition, of_body = _split(operands, carried, conditional)
     steps = 0
-    warnings = arrays.silence()
-    try:
-        while condition.step(*carry, *of_condition)[0]:
-            carry = list(body.step(*carry, *of_body))
-            steps += 1
-    finally:
-        arrays.unsilence(warnings)
+    while condition.step(*carry, *of_condition)[0]:
+        carry = list(body.step(*carry, *of_body))
+        steps += 1
     return *_own(carry, operands), np.array(steps)
 
 
+@quiet
 def _cond(operands: Tensors, true: SubProgram, false: SubProgram) -> Any:
-    warnings = arrays.silence()
-    try:
-        results = (true if operands[0] else false).step(*operands[1:])
-    finally:
-        arrays.unsilence(warnings)
+    results = (true if operands[0] else false).step(*operands[1:])
     return _returned(_own(results, operands))

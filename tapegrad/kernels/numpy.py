@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..contexts import MODES
 from ..core import record
 from ..core.op import TABLE
 from ..core.tape import HEAVY
@@ -24,19 +25,15 @@ add_reduce: Any = np.add.reduce  # its stub has no overload for arrays of unknow
 try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 except ImportError:  # the private fast path moved: the public way costs 0.5 us more a call
+    _SILENT: Any = {name: "ignore" for name in np.geterr()}
+    _warnings: Callable[[], Any] = np.geterr
 
-    def silence() -> Any:
-        return np.seterr(all="ignore")
-
-    def unsilence(previous: Any) -> None:
-        np.seterr(**previous)
+    def _set_warnings(state: Any) -> None:
+        np.seterr(**state)
 else:
     _SILENT = _make_extobj(all="ignore")
-
-    def silence() -> Any:
-        return _extobj_contextvar.set(_SILENT)
-
-    unsilence: Callable[[Any], None] = _extobj_contextvar.reset  # type: ignore[no-redef]
+    _warnings, _set_warnings = _extobj_contextvar.get, _extobj_contextvar.set  # type: ignore[assignment]
+    MODES[_extobj_contextvar] = Context().run(_warnings)
 
 
 SILENT = Context()  # NumPy keeps its error state in a context variable
@@ -50,23 +47,24 @@ def quiet(function: Function) -> Function:
     """The function without floating-point warnings, as in PyTorch."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        previous = silence()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            unsilence(previous)
+        return quietly(function, *args, **kwargs)
 
     run.__wrapped__ = function  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
 
 
-def quietly(function: Callable[..., Any], *args: Any) -> Any:
-    """function(*args) without floating-point warnings, in the context of the caller."""
-    previous = silence()
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """function(*args, **kwargs) without floating-point warnings, in the context of the caller."""
+    before = _warnings()
     try:
-        return function(*args)
-    finally:
-        unsilence(previous)
+        try:
+            _set_warnings(_SILENT)
+            return function(*args, **kwargs)
+        finally:
+            _set_warnings(before)
+    except BaseException:  # Ctrl-C may have come before the line above
+        _set_warnings(before)
+        raise
 
 
 def cannot_warn(function: Function) -> Function:

@@ -41,10 +41,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..contexts import restoring
 from ..core.warning import warn
 from ..programs.tracing import abort_trace
 from .numpy import silently
@@ -463,6 +464,33 @@ def entropy() -> int:
     return int.from_bytes(os.urandom(7), "little") & ((1 << 53) - 1)
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def whole(method: Method) -> Method:
+    """Decorator: a call that an exception interrupts, such as Ctrl-C, has not touched the generator."""
+
+    @functools.wraps(method)
+    @restoring
+    def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            if self._kept is not None:  # part of another draw
+                return method(self, *args, **kwargs)
+            before = self.__dict__.copy()
+            try:
+                self._kept = []
+                result = method(self, *args, **kwargs)
+                self._kept = None
+                return result
+            except BaseException:
+                if self._kept:
+                    self._stream.set_state(self._kept[0])
+                self.__dict__.update(before)
+                raise
+
+    return draw  # type: ignore[return-value]
+
+
 class Generator:
     """A random stream equal to the stream of ``torch.Generator()`` on the CPU.
 
@@ -481,6 +509,7 @@ class Generator:
         self._ahead, self._used = _NO_WORDS, 0
         self._normals, self._first, self._run = _NO_NORMALS, 0, 0
         self._cut, self._cut_first, self._cut_length, self._calls = _NO_CALLS, 0, 0, 0
+        self._kept: list[Any] | None = None  # while numbers are drawn: the twister's state before, if it has moved
         abort_trace("seeding a generator")
         self._restart(_DEFAULT_SEED)
 
@@ -506,6 +535,7 @@ class Generator:
 
     # Seeds and states.
 
+    @whole
     def manual_seed(self, seed: int) -> Generator:
         """Restart the stream from a seed and return the generator.
 
@@ -527,6 +557,7 @@ class Generator:
         self._seed = seed
         self._forget()
         if self._twister is not None:
+            self._keep()
             self._twister.seed(seed & 0xFFFFFFFF)
         self._fresh = True
         self._cached_normal: float | None = None
@@ -541,6 +572,7 @@ class Generator:
         """The last seed given to the generator, in [0, 2**64)."""
         return self._seed
 
+    @whole
     def get_state(self) -> Array:
         """The state as 5056 bytes (uint8), byte for byte the state of ``torch.Generator.get_state``.
 
@@ -562,6 +594,7 @@ class Generator:
                 state["normal_is_valid"] = 1
         return np.frombuffer(state.tobytes(), np.uint8).copy()
 
+    @whole
     def set_state(self, state: npt.ArrayLike) -> None:
         """Continue from a state of :meth:`get_state`, or of a CPU generator of PyTorch."""
         abort_trace("restoring a generator's state")
@@ -581,6 +614,7 @@ class Generator:
         _check(bool(valid), "Invalid mt19937 state")
         with self._lock:
             self._forget()
+            self._keep()
             key = fields["key"].astype(np.uint32)
             self._stream.set_state(("MT19937", key, _STATE_WORDS + 1 - left, 0, 0.0))
             self._seed = int(fields["seed"])
@@ -593,7 +627,13 @@ class Generator:
     # normal numbers are computed ahead as long as calls take them one after the other. What was not taken is given back
     # when the state is looked at.
 
+    def _keep(self) -> None:
+        """To be called before the twister moves."""
+        if self._kept is not None and not self._kept:
+            self._kept.append(self._stream.get_state(legacy=True))
+
     def _drawn(self, n: int) -> Array:
+        self._keep()
         return self._stream._bit_generator.random_raw(n).astype(np.uint32)
 
     def _forget(self) -> None:
@@ -606,6 +646,7 @@ class Generator:
         """Give back what was drawn ahead and not taken."""
         used = self._used
         if used < len(self._ahead):
+            self._keep()
             self._stream.set_state(self._before)
             self._drawn(used)
         self._forget()
@@ -636,6 +677,7 @@ class Generator:
             if len(rest) == n:
                 self._used += n
                 return rest.copy()
+            self._keep()
             self._forget()
             self._fresh = False
             words = self._stream.randint(0, 1 << 32, size=n - len(rest), dtype=np.uint32)
@@ -725,6 +767,7 @@ class Generator:
 
     # Continuous distributions.
 
+    @whole
     def uniform(self, shape: Shape, dtype: npt.DTypeLike = np.float32, low: float = 0.0, high: float = 1.0) -> Array:
         """Uniform values in [low, high), as ``torch.rand`` and ``Tensor.uniform_``.
 
@@ -754,6 +797,7 @@ class Generator:
             out[too_high] = bottom
         return out.reshape(dims)
 
+    @whole
     def normal(
         self,
         shape: Shape,
@@ -812,6 +856,7 @@ class Generator:
         _box_muller(values, mean, std)
         return np.concatenate([values[: n - _BLOCK], values[whole:]])
 
+    @whole
     def log_normal(self, shape: Shape, dtype: npt.DTypeLike = np.float32, mean: float = 1.0, std: float = 2.0) -> Array:
         """Log-normal values, as ``Tensor.log_normal_``.
 
@@ -824,6 +869,7 @@ class Generator:
         with np.errstate(over="ignore"):
             return _cast(np.exp(normals), dt).reshape(dims)
 
+    @whole
     def exponential(self, shape: Shape, dtype: npt.DTypeLike = np.float32, lambd: float = 1.0) -> Array:
         """Exponential values, as ``Tensor.exponential_``.
 
@@ -834,6 +880,7 @@ class Generator:
         _check(lambd > 0.0, "exponential expects lambda > 0.0, but found lambda={}", lambd)
         return _cast(-1.0 / lambd * np.log1p(-self._uniform64(math.prod(dims))), dt).reshape(dims)
 
+    @whole
     def cauchy(self, shape: Shape, dtype: npt.DTypeLike = np.float32, median: float = 0.0, sigma: float = 1.0) -> Array:
         """Cauchy values, as ``Tensor.cauchy_``.
 
@@ -847,6 +894,7 @@ class Generator:
 
     # Discrete distributions.
 
+    @whole
     def geometric(self, shape: Shape, dtype: npt.DTypeLike, p: float) -> Array:
         """Numbers of trials up to the first success, as ``Tensor.geometric_``.
 
@@ -861,6 +909,7 @@ class Generator:
             return trials.astype(dt).reshape(dims)
         return _cast(trials, _float_dtype(dt, "geometric")).reshape(dims)
 
+    @whole
     def bernoulli(self, shape: Shape, dtype: npt.DTypeLike, p: float) -> Array:
         """Ones with probability ``p``, as ``Tensor.bernoulli_(p)``.
 
@@ -873,6 +922,7 @@ class Generator:
         ones = self._integers53(math.prod(dims)) < np.uint64(math.ceil(p * 2.0**53))
         return ones.astype(dtype, copy=False).reshape(dims)
 
+    @whole
     def bernoulli_array(self, p: Array, dtype: npt.DTypeLike | None = None) -> Array:
         """Ones with the probabilities in ``p``, as ``torch.bernoulli(p)`` and ``Tensor.bernoulli_(p)``.
 
@@ -911,6 +961,7 @@ class Generator:
                 yield uniforms().__next__
             finally:
                 self._forget()
+                self._keep()
                 self._stream.set_state(state)
                 self._words(2 * used)
 
@@ -924,6 +975,7 @@ class Generator:
         self._cached_normal = radius * math.sin(angle)
         return radius * math.cos(angle)
 
+    @whole
     def poisson(self, rates: Array) -> Array:
         """Poisson numbers, as ``torch.poisson(rates)``: in the order of the rates, one after the other.
 
@@ -935,6 +987,7 @@ class Generator:
             counts = np.array([_poisson(rate, uniform) for rate in flat], np.float64)
         return _cast(counts, _float_dtype(rates.dtype, "poisson")).reshape(rates.shape)
 
+    @whole
     def standard_gamma(self, shapes: Array) -> Array:
         """Gamma numbers of rate 1 of these shapes, as ``torch._standard_gamma``: one after the other, in float64.
 
@@ -1014,6 +1067,7 @@ class Generator:
                 self._used -= 2 * (draws.size - used)
         return values
 
+    @whole
     def dirichlet(self, shapes: Array) -> Array:
         """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.
 
@@ -1027,6 +1081,7 @@ class Generator:
         below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
         return np.asarray(np.minimum(np.maximum(values, _tiny(dt)), below))
 
+    @whole
     def binomial(self, counts: Array, probabilities: Array) -> Array:
         """Numbers of successes, as ``torch.binomial(counts, probabilities)``, one after the other, in float64.
 
@@ -1062,6 +1117,7 @@ class Generator:
                 done += len(found)
         return n - values if p > 0.5 else values
 
+    @whole
     def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int | None) -> Array:
         """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``; None: up to the dtype's largest.
 
@@ -1087,6 +1143,7 @@ class Generator:
             values += low
         return values.astype(dt, copy=False).reshape(dims)
 
+    @whole
     def random_ints(self, shape: Shape, dtype: npt.DTypeLike = np.int64) -> Array:
         """Integers over the whole range of the dtype from 0 up, as ``Tensor.random_()``.
 
@@ -1106,6 +1163,7 @@ class Generator:
         words %= words.dtype.type(modulus)
         return _cast(words, dt).reshape(dims)
 
+    @whole
     def randperm(self, n: int, dtype: npt.DTypeLike = np.int64) -> Array:
         """A permutation of 0 .. n-1, as ``torch.randperm``.
 
@@ -1126,6 +1184,7 @@ class Generator:
             order[i], order[k] = order[k], order[i]
         return _cast(np.array(order, dtype=np.int64), dt)
 
+    @whole
     def multinomial(self, weights: Array, num_samples: int, replacement: bool = False) -> Array:
         """Indices drawn with probabilities proportional to ``weights``, one row per row of weights.
 

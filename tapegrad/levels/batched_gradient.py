@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
+from ..contexts import restoring
 from ..core.general_gradient import gradient
 from ..core.protocols import facade
 from ..core.record import Box
@@ -13,6 +14,7 @@ from ..core.vjp import zeros_like
 from .vmap import Batch, NeedLoop
 
 
+@restoring
 def batched_gradient(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:

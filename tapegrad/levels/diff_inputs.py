@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..contexts import restoring
 from ..core import alias, record
 from ..core.entry import inputs_of
 from ..core.leaves import leaf_of
@@ -19,7 +20,7 @@ from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
 from ..core.reverse import BackwardPass, reach
-from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
+from ..core.state import RECORDING, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
 from ..floats import scalar
@@ -44,10 +45,15 @@ RUNNING: set[int] = set()  # slots of the inputs of running functions
 class Touched:
     """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad grew."""
 
-    __slots__ = ("refs",)
+    __slots__ = ("refs", "slots")
 
-    def __init__(self) -> None:
+    def __init__(self, slots: set[int]) -> None:
         self.refs: list[tuple[weakref.ref[Any], bool]] = []  # with True: the .grad
+        self.slots = slots
+
+    def abandoned(self) -> None:
+        """The function has ended."""
+        RUNNING.difference_update(self.slots)
 
     def add(self, t: Any, gradient: bool) -> None:
         self.refs.append((weakref.ref(t), gradient))
@@ -85,20 +91,22 @@ class DiffInputs:
             return slot < self.floor
         return slot < 0 and slot not in self.slots and (slot in RUNNING or leaf_of(slot) is not None)
 
+    @restoring
     def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call the function of the tensors, with recording on and backward passes inside it recorded."""
-        previous, outer = set_recording(True), TRANSFORMING.get()
-        self.outer, self.touched = outer, Touched()
-        TRANSFORMING.set(self.touched)
-        RUNNING.update(self.slots)
+        previous, outer = RECORDING.get(), TRANSFORMING.get()
+        self.outer, self.touched = outer, Touched(self.slots)
         try:
+            TRANSFORMING.set(self.touched)
+            set_recording(True)
+            RUNNING.update(self.slots)
             return function(*args, **kwargs)
         except BaseException:
             restore_recording(previous)
             self.finish()
             raise
         finally:
-            RUNNING.difference_update(self.slots)
+            self.touched.abandoned()
             TRANSFORMING.set(outer)
             restore_recording(previous)
 

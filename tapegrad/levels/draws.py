@@ -6,11 +6,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from .. import errors
+from ..contexts import mode
 from ..core.level import LEVEL
 from .undo import remember
 from .vmap import Batch
 
-LOOP: ContextVar[SampleLoop | None] = ContextVar("tapegrad_loop", default=None)
+LOOP: ContextVar[SampleLoop | None] = mode("tapegrad_loop", None)
 
 
 class SampleLoop:

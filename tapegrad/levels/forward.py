@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.op import Op
 from ..core.record import Box, running_trace, wrap
-from ..core.state import restore_recording, set_recording
+from ..core.state import RECORDING, restore_recording, set_recording
 from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, masked_product_traced, zeros_like
 from ..dtypes import is_inexact
 from .diff_inputs import DiffInputs
@@ -43,8 +43,9 @@ class Linearize(Dual):
     def tangents(
         self, op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
     ) -> list[Any]:
-        previous = set_recording(True)
+        previous = RECORDING.get()
         try:
+            set_recording(True)
             return super().tangents(op, args, tangents, outs, params)
         finally:
             restore_recording(previous)
@@ -126,8 +127,9 @@ def transpose_vjp(
     gs = [next(cotangents) if w else None for w in wanted]
     g: Any = gs if op.outputs > 1 else gs[0]
     ans: Any = list(outs) if op.outputs > 1 else outs[0]
-    previous = set_recording(True)
+    previous = RECORDING.get()
     try:
+        set_recording(True)
         if op.arity < 0 or op.joint:
             chosen = [i in active for i in range(len(args))]
             found = op.rules[0](TENSOR_XP, g, ans, *((args,) if op.arity < 0 else args), *params, chosen)  # type: ignore[operator,misc]

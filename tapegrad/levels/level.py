@@ -109,9 +109,16 @@ class Level:
         return self
 
     def __exit__(self, *_: object) -> None:
-        LEVEL.set(self._previous[0])
-        TRANSFORMING.set(self._previous[1])
         self.close()
+        TRANSFORMING.set(self._previous[1])
+        LEVEL.set(self._previous[0])
+
+    def abandoned(self) -> None:
+        """It no longer stands for the innermost level: close it, and those around it that are left as well."""
+        level = self
+        while level is not None and level is not LEVEL.get():
+            level.close()
+            level = level.outer
 
     def roll_back(self) -> None:
         """Take back writes, accumulated gradients and random draws made inside."""
@@ -352,11 +359,8 @@ def run_at_level(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any
         return op.on(opened, params)
     pairs = [top.unwrap(t) for t in tensors]
     constant = top.respects_no_grad and not is_recording()
-    warnings = arrays.silence()
-    try:
-        results = top.apply(op, [p[0] for p in pairs], [None if constant else p[1] for p in pairs], params)
-    finally:
-        arrays.unsilence(warnings)
+    payloads = [None if constant else p[1] for p in pairs]
+    results = arrays.quietly(top.apply, op, [p[0] for p in pairs], payloads, params)
     outs = tuple([top.wrap(primal, payload) for primal, payload in results])
     layer = layer_of(top)
     slots = tuple([t._s if isinstance(t, Box) and layer_of(level_of(t)) is layer else 0 for t in tensors])

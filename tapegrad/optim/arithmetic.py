@@ -1,5 +1,8 @@
 """The operations that update formulas are written in, for arrays in place and for recorded tensors.
 
+On arrays an operation is noted, and all of a step are done by one call of C (`Arrays.run`): Ctrl-C comes before or after it,
+and leaves no parameter half-updated, nor one with the state of another step. So no formula looks at values.
+
 Every operation takes `into`: a value that is no longer needed, whose memory may be reused for the result. `Arrays` uses it,
 or a scratch array kept from step to step, so that a step allocates nothing; `Tensors` ignores it and creates new tensors,
 which can be differentiated and transformed. All tensors of one formula have the same shape; other values are scalars.
@@ -8,7 +11,9 @@ which can be differentiated and transformed. All tensors of one formula have the
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,27 +26,37 @@ Operation = Callable[..., Any]
 
 def _binary(ufunc: Any) -> Operation:
     def operation(self: Arrays, a: Any, b: Any, into: Any = None) -> Any:
-        return ufunc(a, b, out=self.temporary() if into is None else into)
+        out = self.temporary() if into is None else into
+        self.operations.append(partial(ufunc, a, b, out=out))
+        return out
 
     return operation
 
 
 def _unary(ufunc: Any) -> Operation:
     def operation(self: Arrays, a: Any, into: Any = None) -> Any:
-        return ufunc(a, out=self.temporary() if into is None else into)
+        out = self.temporary() if into is None else into
+        self.operations.append(partial(ufunc, a, out=out))
+        return out
 
     return operation
 
 
 def _test(ufunc: Any) -> Operation:
     def operation(self: Arrays, a: Any, b: Any) -> Any:
-        return ufunc(a, b, self.temporary(np.bool_))
+        out = self.temporary(np.bool_)
+        self.operations.append(partial(ufunc, a, b, out=out))
+        return out
 
     return operation
 
 
 class Arrays:
-    """In-place operations on NumPy arrays; `begin` sets the array for which the next formula runs."""
+    """In-place operations on NumPy arrays; `begin` sets the array for which the next formula is noted.
+
+    Attributes:
+        operations: what has been noted: functions of C.
+    """
 
     def __init__(self) -> None:
         self.memory: dict[Any, Any] = {}
@@ -49,9 +64,19 @@ class Arrays:
         self.shape: tuple[int, ...] = ()
         self.dtype: Any = None
         self.size = self.used = 0
+        self.operations: list[Callable[[], Any]] = []
 
     def begin(self, like: Any) -> None:
         self.shape, self.dtype, self.size, self.used = like.shape, like.dtype, like.size, 0
+
+    def run(self) -> None:
+        """Do what has been noted, all of it."""
+        operations, self.operations = self.operations, []
+        deque(map(operator.call, operations), 0)
+
+    def set(self, place: Any, key: Any, value: Any) -> None:
+        """place[key] = value; `...` for the whole of an array."""
+        self.operations.append(partial(operator.setitem, place, key, value))
 
     def temporary(self, dtype: Any = None) -> Any:
         """A scratch array; calls with equal size and number return the same memory."""
@@ -72,36 +97,39 @@ class Arrays:
     greater, less, equal = _test(np.greater), _test(np.less), _test(np.equal)
 
     def copy(self, a: Any) -> Any:
-        return a.copy()
+        copy = np.empty(a.shape, a.dtype)
+        self.set(copy, ..., a)
+        return copy
 
     def addmul(self, a: Any, x: Any, y: Any, into: Any = None) -> Any:
         """a + x * y"""
         out = self.temporary() if into is None else into
-        t = np.multiply(x, y, self.temporary())
+        t = self.mul(x, y)
         self.used -= 1
-        return np.add(a, t, out)
+        return self.add(a, t, out)
 
     def lerp(self, a: Any, b: Any, weight: Any, into: Any = None) -> Any:
         """a + weight * (b - a)"""
         out = self.temporary() if into is None else into
-        t = np.subtract(b, a, self.temporary())
-        t *= weight
+        t = self.sub(b, a)
         self.used -= 1
-        return np.add(a, t, out)
+        return self.add(a, self.mul(t, weight, t), out)
 
     def mean_square(self, a: Any, x: Any, beta: Any, into: Any) -> Any:
         """a * beta + x**2 * (1 - beta)"""
-        t = np.multiply(x, x, self.temporary())
-        t *= 1 - beta
+        t = self.mul(x, x)
         self.used -= 1
-        return np.add(np.multiply(a, beta, into), t, into)
+        return self.add(self.mul(a, beta, into), self.mul(t, 1 - beta, t), into)
 
     def where(self, condition: Any, a: Any, b: Any, into: Any = None) -> Any:
         """a where the condition is true, else b."""
         out = self.temporary() if into is None else into
         if out is not b:
-            np.copyto(out, b)
-        np.copyto(out, a, where=condition)
+            self.set(out, ..., b)
+        if isinstance(a, np.ndarray):
+            self.operations.append(partial(np.positive, a, out=out, where=condition))
+        else:
+            self.set(out, condition, a)
         return out
 
 

@@ -8,6 +8,7 @@ state tensor has been replaced or shares its memory with others; otherwise the b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,29 +100,35 @@ class Bucket:
         return all([(self.flat[name][0] == self.flat[name]).all() for name in self.counters])
 
     def step(self, optimizer: Any, h: dict[str, Any]) -> None:
-        """Run the optimizer's formula."""
+        """Note the optimizer's formula, and what then becomes of the parameters and their state."""
         np.concatenate([p._d for p, _ in self.members], axis=None, out=self.p)
         np.concatenate([raw(p._g) for p, _ in self.members], axis=None, out=self.g)
         s = {name: flat[0] if name in self.counters else flat for name, flat in self.flat.items()}
-        optimizer._arrays.begin(self.p)
-        new = optimizer.updated(optimizer._arrays, self.p, self.g, s, h)
+        m = optimizer._arrays
+        m.begin(self.p)
+        new = optimizer.updated(m, self.p, self.g, s, h)
         if new is not self.p:
-            np.copyto(self.p, new)
+            m.set(self.p, ..., new)
         for name in self.counters:
-            self.flat[name].fill(s[name])
+            m.set(self.flat[name], ..., s[name])
         for name in s.keys() - self.flat.keys():
             for (p, state), part in zip(self.members, self.split(s[name]), strict=True):
-                optimizer.state[p] = state
-                state[name] = wrap(part)
+                m.set(optimizer.state, p, state)
+                m.set(state, name, wrap(part))
         for (p, _), part in zip(self.members, self.views, strict=True):
             if alias.is_sole_owner(p):
-                np.copyto(p._d, part)
+                m.set(p._d, ..., part)
             else:
-                p._d = part.copy()
+                m.operations.append(partial(setattr, p, "_d", m.copy(part)))
 
 
 class Plan:
-    """Which parameters of a group are updated in buckets and which alone. `names`: required names of the state."""
+    """Which parameters of a group are updated in buckets and which alone.
+
+    Attributes:
+        names: required names of the state.
+        twice: whether a parameter is among them twice, and updated twice.
+    """
 
     def __init__(self, members: list[Member], scalars: tuple[str, ...], names: list[str]) -> None:
         self.ready = [id(p) for p, _ in members]
@@ -129,9 +136,9 @@ class Plan:
         self.single: list[Any] = []
         self.buckets: list[Bucket] = []
         found: dict[Any, list[Member]] = {}
-        alone = WHY_NOT or len(set(self.ready)) < len(self.ready)
+        self.twice = len(set(self.ready)) < len(self.ready)
         for p, state in members:
-            key = None if alone or has_level(p._g) else key_of(p, state, scalars)
+            key = None if WHY_NOT or self.twice or has_level(p._g) else key_of(p, state, scalars)
             if key is None:
                 self.single.append(p)
             else:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import dtypes
+from ..contexts import restoring
 from ..core import alias, inplace
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
@@ -158,30 +159,39 @@ def _listed(params: Any) -> list[Any]:
     return list(params)
 
 
+def between_hooks(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A step, after and before the hooks of its optimizer and of all."""
+    self = args[0]
+    for hook in [*_global_optimizer_pre_hooks.values(), *self._hooks("step_pre").values()]:
+        result = hook(self, args, kwargs)
+        if result is not None:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"{function} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+            args, kwargs = result
+    out = function(*args, **kwargs)
+    for hook in [*self._hooks("step_post").values(), *_global_optimizer_post_hooks.values()]:
+        hook(self, args, kwargs)
+    return out
+
+
 def hooked(function: F) -> F:
     """Decorator: a `step` with hooks; a nested call of a base class's `step` runs no hooks."""
 
     @functools.wraps(function)
+    @restoring
     def step(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
         if self._stepping:
             return function(*args, **kwargs)
-        self._opt_called = self._stepping = True
         try:
-            for hook in [*_global_optimizer_pre_hooks.values(), *self._hooks("step_pre").values()]:
-                result = hook(self, args, kwargs)
-                if result is not None:
-                    if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(
-                            f"{function} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
-                    args, kwargs = result
-            out = function(*args, **kwargs)
-            for hook in [*self._hooks("step_post").values(), *_global_optimizer_post_hooks.values()]:
-                hook(self, args, kwargs)
-            return out
-        finally:
+            try:
+                self._opt_called = self._stepping = True
+                return between_hooks(function, *args, **kwargs)
+            finally:
+                self._stepping = False
+        except BaseException:  # Ctrl-C may have come before the line above
             self._stepping = False
+            raise
 
     step.hooked = True  # type: ignore[attr-defined]
     return step  # type: ignore[return-value]
@@ -269,14 +279,18 @@ class Optimizer:
             if recorded:
                 for p in [p for ready in groups for p in ready]:
                     check_writable(p, "step", True)
+            self._arrays.operations.clear()  # what an interrupted step has left
+            in_place: list[Any] = []
             for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
                 if recorded or not self.elementwise or running_trace() is not None:
                     for p in ready:
                         self._step_on_tensors(p, group)
                 elif ready:
                     self._step_in_place(number, group, ready)
-                    for p in ready:
-                        count_write(p)
+                    in_place += ready
+            self._arrays.run()
+            for p in in_place:
+                count_write(p)
         return loss
 
     def _step_unless(self, skipped: Any) -> bool:
@@ -365,9 +379,11 @@ class Optimizer:
                 self._step_on_tensors(p, group)
             else:
                 self._step_one(p, self._state_of(p, group), h)
+                if plan.twice:
+                    self._arrays.run()
 
     def _step_one(self, p: Any, state: dict[str, Any], h: Group) -> None:
-        """Update one parameter in place."""
+        """Note the update of one parameter in place."""
         array, gradient = writable(p), raw(p._g)
         s = {k: raw(t)[()] if k in self.scalars else writable(t) for k, t in state.items()}
         dense = [array, gradient, *[v for k, v in s.items() if k not in self.scalars]]
@@ -377,16 +393,16 @@ class Optimizer:
             self._run(array, gradient, s, h)
         for k, value in s.items():
             if k not in state:
-                self.state[p][k] = wrap(value)
+                self._arrays.set(self.state[p], k, wrap(value))
             elif k in self.scalars:
-                writable(state[k])[...] = value
+                self._arrays.set(writable(state[k]), ..., value)
 
     def _run(self, array: Any, gradient: Any, s: dict[str, Any], h: Group) -> None:
-        """Update an array and its state in place; scalars and new arrays of the state are put into `s`."""
+        """Note the update of an array and its state in place; scalars and new arrays of the state are put into `s`."""
         self._arrays.begin(array)
         new = self.updated(self._arrays, array, gradient, s, h)
         if new is not array:
-            np.copyto(array, new)
+            self._arrays.set(array, ..., new)
 
     def _run_in_parts(self, array: Any, gradient: Any, s: dict[str, Any], h: Group) -> dict[str, Any]:
         """The same for parts that fit the cache, one after the other; the state afterwards."""
@@ -402,7 +418,7 @@ class Optimizer:
                 elif k not in s:
                     if k not in found:
                         found[k] = np.empty(array.shape, value.dtype)
-                    found[k].reshape(-1)[part] = value
+                    self._arrays.set(found[k].reshape(-1), part, value)
         return found
 
     def evolved(self, p: Any, g: Any, state: dict[str, Any], group: Group) -> tuple[Any, dict[str, Any]]:
@@ -429,6 +445,13 @@ class Optimizer:
         """Update one parameter by new tensors, whose values and histories are written into its own."""
         state = self._state_of(p, group)
         new, found = self.evolved(p, p._g, state, group)
+        try:
+            self._overwrite(p, new, state, found)
+        except KeyboardInterrupt:  # not between a parameter and its state
+            self._overwrite(p, new, state, found)
+            raise
+
+    def _overwrite(self, p: Any, new: Any, state: dict[str, Any], found: dict[str, Any]) -> None:
         overwrite(p, new)
         for k, value in found.items():
             if k in state:
@@ -656,6 +679,7 @@ def _use_grad_for_differentiable(function: Callable[..., Any]) -> Callable[..., 
     """Decorator: a `step` that records only if the optimizer is differentiable."""
 
     @functools.wraps(function)
+    @restoring
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             return function(self, *args, **kwargs)

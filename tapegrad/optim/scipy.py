@@ -16,7 +16,7 @@ from ..func import tree
 from ..func.jacobian import jacrev
 from ..func.products import vhp
 from ..func.reverse import as_primal, converted, result_class
-from ..func.stateless import swapped, untied
+from ..func.stateless import call_swapped, untied
 from ..functions import create
 from ..functions.joining import cat
 from ..modes import enable_grad, no_grad
@@ -166,8 +166,8 @@ class Unknowns:
         x = self.parts(v)
         if self.module is None:
             return function(x, *args)
-        with swapped(self.module, untied(x, dict(self.module.named_parameters(remove_duplicate=False))), None):
-            return function(self.module, *args)
+        values = untied(x, dict(self.module.named_parameters(remove_duplicate=False)))
+        return call_swapped(self.module, values, None, functools.partial(function, self.module, *args))
 
     def flat(self, function: Callable[..., Any], v: Any, args: tuple[Any, ...] = ()) -> Any:
         """Like `call`, with the results concatenated into one flat tensor."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..contexts import restoring
 from ..core.gradient import grad
 from ..core.record import Box
 from ..core.vjp import fixed_like
@@ -65,6 +66,7 @@ def _vjp(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
 
 
+@restoring
 def _jvp(body: SubProgram, primals: Tensors, positions: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
     """Tangents of some results of a sub-program whose arguments at some positions have tangents."""
     with Dual() as level:
@@ -75,6 +77,7 @@ def _jvp(body: SubProgram, primals: Tensors, positions: Sequence[int], tangents:
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
+@restoring
 def _batched(body: SubProgram, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
     """Results of a sub-program on a batch, each with the batch dimension in front."""
     with Batch(n) as level:

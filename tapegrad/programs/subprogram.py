@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
+from ..contexts import restoring
 from ..core import alias, record
 from ..core.entry import inputs_of, is_operation, is_output, op_of, source_slot
 from ..core.level import LEVEL
@@ -22,7 +23,7 @@ from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, TensorState, fixed, new
 from ..core.reverse import reach
 from ..core.saved import set_packing
-from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
+from ..core.state import RECORDING, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF, is_inexact
 from ..levels.level import Level, LevelState
@@ -76,8 +77,9 @@ class SubTrace(Trace):
     def __enter__(self) -> SubTrace:
         super().__enter__()
         self.level = LEVEL.get()
-        self._transforming, self._packing = TRANSFORMING.get(), set_packing(())
-        self._recording = set_recording(True)
+        self._transforming, self._recording = TRANSFORMING.get(), RECORDING.get()
+        self._packing = set_packing(())
+        set_recording(True)
         if self.program_only:
             LEVEL.set(None)
             TRANSFORMING.set(None)
@@ -339,6 +341,7 @@ class SubProgram:
         return self._step
 
 
+@restoring
 def traced_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> SubProgram:
     """The sub-program of a function of tensors, traced on example values."""
     start = next_slot()

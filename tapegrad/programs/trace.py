@@ -24,12 +24,12 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
-from ..core.connect import count_traces
 from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, getframe, peek_data, user_call_site
 from ..core.source import line_at
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, ProgramInput, Ref, references
+from .tracing import count_traces
 
 
 class StateInput:
@@ -140,6 +140,7 @@ class Trace:
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
+        self._owner = False  # whether it counts among the traces
         self.unfit: str | None = None
         self.in_parts = False
         self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
@@ -148,9 +149,8 @@ class Trace:
 
     def __enter__(self) -> Trace:
         self._previous = TRACE.get()
-        self._owner = True
         TRACE.set(self)
-        count_traces(1)
+        count_traces(1, [functools.partial(setattr, self, "_owner", True)])
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -158,9 +158,16 @@ class Trace:
             self._leave()
 
     def _leave(self) -> None:
-        self._owner = False
-        count_traces(-1)
+        count_traces(-1, [functools.partial(setattr, self, "_owner", False)])
         TRACE.set(self._previous)
+
+    def abandoned(self) -> None:
+        """It no longer stands for the innermost trace: end it, and those around it that are left as well."""
+        trace: Trace | None = self
+        while trace is not None and trace is not TRACE.get():
+            if trace._owner:
+                count_traces(-1, [functools.partial(setattr, trace, "_owner", False)])
+            trace = trace._previous
 
     # ------------------------------------------------------------------------------------------------ what values are
 

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from ..contexts import mode
 from ..core import alias, record
+from ..core.connect import EACH_OPERATION
 from ..core.level import level_of
+from ..core.plain_commit import do_all
 from ..core.record import running_trace
 from ..core.state import TRACE
 from ..core.vjp import bottom
 
-PARTS: ContextVar[Any] = ContextVar("PARTS", default=None)  # what compiles functions that are given to `part`; None
+PARTS: ContextVar[Any] = mode("tapegrad_parts", None)  # what compiles functions that are given to `part`; None
+
+
+COUNTING = threading.Lock()
+
+
+def count_traces(change: int, also: Sequence[Callable[[], Any]] = ()) -> None:
+    """A trace begins (1) or ends (-1): while there is one, no dtype is a fast one, so that all calls take the slow path.
+
+    `also` is called with it: functions of C, with which it is done or not, whenever Ctrl-C comes.
+    """
+    with COUNTING:
+        traces = record.traces + change
+        changes: list[Any] = [functools.partial(setattr, module, "traces", traces) for module in EACH_OPERATION]
+        for module in EACH_OPERATION:
+            fast = (None, None) if traces else module.FLOATS
+            changes += [functools.partial(setattr, module, name, d) for name, d in zip(("F32", "F64"), fast, strict=True)]
+        do_all([*changes, *also])
 
 
 class suspended:

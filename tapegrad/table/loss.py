@@ -22,7 +22,7 @@ from ..kernels.loss import (
     row_losses,
     row_losses_back,
 )
-from ..kernels.numpy import quiet, silence, unsilence
+from ..kernels.numpy import quiet, quietly
 from . import batching
 from .define import binary, define
 from .residuals import record_plain, shortcut, small
@@ -172,11 +172,7 @@ def of_rows(name: str, input: Any, target: Any, mean: bool) -> Any:
         return None
     label = label.reshape(rows, 1)
     params = (float(rows) if mean else 1.0,)
-    previous = silence()
-    try:
-        loss, residual = KERNELS[name](x, label, *params)
-    finally:
-        unsilence(previous)
+    loss, residual = quietly(KERNELS[name], x, label, *params)
     if tape is None:
         return private(loss)
     op, shapes = TABLE[name], (x.shape, label.shape)

@@ -22,7 +22,7 @@ from ..kernels.normalize import (
     standardize_rows,
     standardize_rows_back,
 )
-from ..kernels.numpy import silence, unsilence
+from ..kernels.numpy import quietly
 from . import batching
 from .define import define
 from .residuals import UNTRACKED, record_first, shortcut_of_first, small
@@ -206,11 +206,7 @@ def standardized(input: Any, weight: Any, bias: Any, dims: Dims, eps: float) -> 
     w, b = _line(weight, dtype), _line(bias, dtype)
     if w is None or b is None:
         return None
-    previous = silence()
-    try:
-        y, mean, var, centred = _standardize(x, w, b, dims, eps)
-    finally:
-        unsilence(previous)
+    y, mean, var, centred = quietly(_standardize, x, w, b, dims, eps)
     slots = (input._s, 0 if w is weight else weight._s, 0 if b is bias else bias._s)
     tape = recording() if slots != UNTRACKED else None
     if tape is None:
@@ -242,11 +238,8 @@ def standardized_rows(input: Any, sizes: tuple[int], weight: Any, bias: Any, eps
         return None
     if b is None or not (b is bias or (b.dtype is dtype and b.shape == sizes)):
         return None
-    previous = silence()
-    try:
-        y, var, centred, scale = standardize_rows(x if len(shape) == 2 else x.reshape(-1, *sizes), w, b, eps)
-    finally:
-        unsilence(previous)
+    rows = x if len(shape) == 2 else x.reshape(-1, *sizes)
+    y, var, centred, scale = quietly(standardize_rows, rows, w, b, eps)
     y = y.reshape(shape)
     slots = (input._s, 0 if w is weight else weight._s, 0 if b is bias else bias._s)
     tape = recording() if slots != UNTRACKED else None

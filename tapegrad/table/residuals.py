@@ -19,7 +19,7 @@ from ..core.op import GENERAL, Op
 from ..core.plain_vjp import add
 from ..core.record import count
 from ..core.tape import HEAVY, next_slot
-from ..kernels.numpy import silence, unsilence
+from ..kernels.numpy import quietly
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 UNTRACKED = (0, 0, 0)
@@ -57,11 +57,7 @@ def with_residual(op: Op, kernel: Kernel, vjp: Callable[..., Any]) -> Callable[.
         tape = recording() if slot else None
         if tape is None:
             return call(input, *params)
-        previous = silence()
-        try:
-            r, residual = kernel(x, *params)
-        finally:
-            unsilence(previous)
+        r, residual = quietly(kernel, x, *params)
         if r is None:
             return call(input, *params)
         f = getframe(1)
@@ -96,11 +92,7 @@ def with_positions(op: Op, kernel: Callable[..., tuple[Any, Any, Any]]) -> Calla
         x = small(input)
         if x is None:
             return call(input, *params)
-        previous = silence()
-        try:
-            values, index, positions = kernel(x, *params)
-        finally:
-            unsilence(previous)
+        values, index, positions = quietly(kernel, x, *params)
         if not values.ndim:
             values, index = np.asarray(values), np.asarray(index)
         slot = input._s

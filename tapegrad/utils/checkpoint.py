@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 
 from .. import errors
 from ..autograd.packing import Packing
+from ..contexts import restoring
 from ..core import alias, saved
 from ..core.entry import Entry, is_operation, op_of
 from ..core.level import LEVEL
 from ..core.op import TABLE
 from ..core.record import Box, TensorState, on_arrays, running_trace, wrap
 from ..core.source import line_of
-from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
+from ..core.state import PACKING, RECORDING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..functions import casting
 from ..functions.create import fork_rng, get_rng_state, set_rng_state
@@ -78,14 +79,16 @@ class Frame:
             arrays = values[self] = self.recompute()
         return wrap(arrays.pop(i))
 
+    @restoring
     def recompute(self) -> dict[int, Any]:
         """Run the function again; returns the arrays it saves, by number."""
         again = Again(self)
         tape, start = current_tape(), next_slot()
-        call_site, transforming, previous = tape.forward_call_site, TRANSFORMING.get(), set_recording(True)
-        tape.forward_call_site = None
-        TRANSFORMING.set(self.transforming)
+        call_site, transforming, previous = tape.forward_call_site, TRANSFORMING.get(), RECORDING.get()
         try:
+            set_recording(True)
+            tape.forward_call_site = None
+            TRANSFORMING.set(self.transforming)
             with self.same_draws(), casting.casts(self.casts), again, self.context:
                 self.function(*[a.tensor() if type(a) is Argument else a for a in self.args], **self.kwargs)
         except Stop as stop:
@@ -110,8 +113,8 @@ class Frame:
                 yield
             return
         previous = trace.again
-        trace.again = iter(trace.draws[self.draws :])
         try:
+            trace.again = iter(trace.draws[self.draws :])
             yield
         finally:
             trace.again = previous
@@ -318,8 +321,8 @@ def checkpoint_sequential(
 @contextmanager
 def setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
     previous = variable.get()
-    variable.set(value)
     try:
+        variable.set(value)
         yield
     finally:
         variable.set(previous)

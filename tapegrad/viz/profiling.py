@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from time import perf_counter_ns as clock
 from typing import Any, NamedTuple, Self
 
-from ..core import alias, connect, record, vjp
+from ..core import alias, record, vjp
 from ..core.entry import OUTPUT, call_site_of, op_of
 from ..core.op import TABLE, Op
 from ..core.plain_vjp import Backward, ReplayKind
@@ -26,6 +26,7 @@ from ..core.source import line_at
 from ..core.state import TAPE
 from ..functions import inplace
 from ..optim.optimizer import Optimizer
+from ..programs import tracing
 from ..tensor.tape_text import size_text, where
 from .holdings import code_at
 from .report import Report, Table, clipped
@@ -413,11 +414,11 @@ class Timers:
     @staticmethod
     def _count_traces(change: int) -> None:
         """Shortcuts past the recording functions are not taken while there are traces; dtypes stay fast."""
-        with connect.COUNTING:
+        with tracing.COUNTING:
             record.traces += change
             alias.traces += change
         if change < 0:
-            connect.count_traces(0)
+            tracing.count_traces(0)
 
 
 TIMERS = Timers()

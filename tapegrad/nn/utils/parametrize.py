@@ -40,8 +40,8 @@ def cached() -> Iterator[None]:
         True
     """
     before = CACHE.get()
-    CACHE.set({} if before is None else before)
     try:
+        CACHE.set({} if before is None else before)
         yield
     finally:
         CACHE.set(before)
