@@ -210,12 +210,12 @@ class FunctionCtx:
         """use(*args) while the parts of the entry are at hand in this thread."""
         me = get_ident()
         before = self._live.get(me)
-        self._live[me] = parts, forward
         try:
+            self._live[me] = parts, forward
             return use(*args)
         finally:
             if before is None:
-                del self._live[me]
+                self._live.pop(me, None)
             else:
                 self._live[me] = before
 

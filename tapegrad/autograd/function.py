@@ -400,8 +400,8 @@ def with_kept(ctx: FunctionCtx, parts: Parts, given: list[Any]) -> Any:
             leaves, spec = tree.flatten(attributes.get(made_as, getattr(ctx, made_as)))
             attributes[made_as] = tree.unflatten(spec, [*leaves[:i], t, *leaves[i + 1 :]])
     before = {name: vars(ctx)[name] for name in attributes if name in vars(ctx)}
-    vars(ctx).update(attributes)
     try:
+        vars(ctx).update(attributes)
         return ctx._using((arguments, outputs), False, backward_of(ctx._forward_cls), ctx, *given)
     finally:
         for name, value in attributes.items():

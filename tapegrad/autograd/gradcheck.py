@@ -128,8 +128,8 @@ class Check:
         """The function's outputs after adding delta to input i, in place: the function may have captured it."""
         entry = self.inputs[i].data
         original = entry.clone()
-        entry.copy_(wrap(np.asarray(values(original) + delta)))
         try:
+            entry.copy_(wrap(np.asarray(values(original) + delta)))
             ys = as_tuple(self.func(*self.inputs))
             return [values(ys[k]) for k in self.kept]
         finally:

@@ -100,8 +100,8 @@ def remove(name: str) -> None:
 def installed(name: str, *, replace: bool = False) -> Iterator[None]:
     """``install(name)`` for the length of a with block."""
     before = name in FINDER.roots
-    install(name, replace=replace)
     try:
+        install(name, replace=replace)
         yield
     finally:
         if not before:

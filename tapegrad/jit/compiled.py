@@ -199,8 +199,8 @@ class Compiled(Generic[P, R]):
             tensors, key = self._key(args, kwargs)
             found = None if tensors is None else self.specializations.get(key) or self._specialize(key, args, kwargs)
             if found is not None and found.eager is None:
-                self.asked = True
                 try:
+                    self.asked = True
                     self._run(found, args, kwargs, tensors)
                 finally:
                     self.asked = False

@@ -87,9 +87,9 @@ class Part:
 def lent(cells: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
     """A block in which cells hold other values."""
     before = [c.cell_contents for c in cells]
-    for c, value in zip(cells, values, strict=True):
-        c.cell_contents = value
     try:
+        for c, value in zip(cells, values, strict=True):
+            c.cell_contents = value
         yield
     finally:
         for c, value in zip(cells, before, strict=True):

@@ -118,8 +118,8 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self._is_initial = True
         try:
+            self._is_initial = True
             self.step()
         finally:
             self._is_initial = False
@@ -191,8 +191,8 @@ class LRScheduler:
 @contextlib.contextmanager
 def _enable_get_lr_call(o: LRScheduler) -> Iterator[LRScheduler]:
     """Context in which calls of `get_lr` do not warn."""
-    o._get_lr_called_within_step = True
     try:
+        o._get_lr_called_within_step = True
         yield o
     finally:
         o._get_lr_called_within_step = False

@@ -29,8 +29,9 @@ def node_gradients(slot: int, entry: Entry, grads: tuple[Any, ...]) -> tuple[Any
     number, tape, taken = entry[NUMBER], current_tape(), Separate()
     g: Any = grads[0] if len(grads) == 1 else {i: t for i, t in enumerate(grads) if t is not None}
     backward = GUARDED_RECORDED.table.get(number) or GUARDED_RECORDED.backward_of(number)
-    before, tape.forward_call_site = tape.forward_call_site, call_site_of(entry)
+    before = tape.forward_call_site
     try:
+        tape.forward_call_site = call_site_of(entry)
         backward(entry, slot, g, taken, None, set())
     finally:
         tape.forward_call_site = before

@@ -21,9 +21,11 @@ class set_multithreading_enabled(_ContextDecorator):
         self.mode, self._before = mode, _multithreading[-1]
         _multithreading[-1] = mode
 
-    def enter(self) -> bool:
-        _multithreading[-1] = self.mode
+    def present(self) -> bool:
         return self._before
+
+    def enter(self) -> None:
+        _multithreading[-1] = self.mode
 
     def leave(self, previous: bool) -> None:
         _multithreading[-1] = previous
