@@ -20,6 +20,7 @@ import contextvars
 import ctypes
 import dis
 import gc
+import math
 import multiprocessing
 import os
 import pathlib
@@ -210,9 +211,13 @@ def equal(a, b):
 # ------------------------------------------------------------------------------------------------------------- programs
 
 
-def leaves(*shapes, seed=0):
-    made = np.random.default_rng(seed)
-    return [tg.tensor(made.normal(size=s), requires_grad=True) for s in shapes]
+VALUES = np.random.default_rng(0).normal(size=40_000)
+
+
+def leaves(*shapes):
+    sizes = np.cumsum([0, *map(math.prod, shapes)]) % VALUES.size
+    values = [np.resize(VALUES[start:], shape) for start, shape in zip(sizes, shapes, strict=False)]
+    return [tg.tensor(v, requires_grad=True) for v in values]
 
 
 class Program:
