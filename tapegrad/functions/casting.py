@@ -1,7 +1,7 @@
 """Automatic casts, as PyTorch's autocast makes them on the CPU: what runs in 16 bits, and what in float32.
 
-`OPEN` has a mark of each context that is open in any thread, so that a function asks no more than `if casting.OPEN` while there
-is none.
+`OPEN` has a mark of each context that is open in any thread, so that a function asks no more than `if casting.OPEN` while
+there is none.
 """
 
 from __future__ import annotations
