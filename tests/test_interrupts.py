@@ -28,7 +28,8 @@ def switches(tmp_path, monkeypatch):
 def check(name, runs):
     if name in ("trace", "dispatch"):
         pytest.importorskip("jax")
-    harness = interrupts.interrupt(name, runs, seed=1)
+    # A thread beside a fork may hold a lock that the child then waits for: a fault of forks, found once in fifty runs.
+    harness = interrupts.interrupt(name, runs, seed=1, asynchronous=name != "workers")
     assert not harness.faults
     assert harness.interrupted >= runs // 4
 

@@ -13,6 +13,7 @@ import os
 import pickle
 import struct
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +138,10 @@ def worker_loop(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles an interrupt at the terminal
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # drop the parent's signal handler
+    for worker in tuple(
+        WORKERS
+    ):  # copies of the parent's ends: while one is open, the worker is not told that it closed its own
+        worker.sock.close()
     Context().run(_serve, sock, job, base_seed, worker_id)
 
 
@@ -241,24 +246,28 @@ def ready(sock: Any, writing: bool, pause: float) -> bool:
     return bool(poll.poll(pause * 1000))
 
 
+WORKERS: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
 class Worker:
     """The parent's view of a worker process."""
 
     def __init__(self, context: Any, job: Job, base_seed: int, worker_id: int) -> None:
         import socket
 
-        self.sock, theirs = socket.socketpair()
+        self.sock, self.theirs = socket.socketpair()
+        WORKERS.add(self)
         self.sock.setblocking(False)
         self.active = True  # False once its stream has ended
         self.pending = 0
-        self.process = context.Process(target=worker_loop, args=(theirs, job, base_seed, worker_id), daemon=True)
+        self.process = context.Process(target=worker_loop, args=(self.theirs, job, base_seed, worker_id), daemon=True)
+
+    def start(self) -> None:
+        """Start the process; whoever is to stop it knows it already."""
         try:
             self.process.start()
-        except BaseException:
-            self.sock.close()
-            raise
         finally:
-            theirs.close()
+            self.theirs.close()
 
     def _moved(self, writing: bool, block: Any, limit: float) -> int:
         """Number of bytes sent from or received into a block; waits while the worker is alive; 0 if it has died."""
@@ -322,8 +331,9 @@ def stop(workers: list[Worker], owner: int) -> None:
         with contextlib.suppress(OSError):
             w.sock.shutdown(socket.SHUT_RDWR)
         w.sock.close()
+        w.theirs.close()
     deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
-    for w in workers:
+    for w in [w for w in workers if w.process.pid is not None]:  # the others were not started
         w.process.join(max(0.0, deadline - time.monotonic()))
         for end in (w.process.terminate, w.process.kill):
             if w.process.is_alive():
@@ -343,6 +353,7 @@ def start(workers: list[Worker], method: Any, job: Job, base_seed: int) -> None:
     job.owner = None if context.get_start_method() == "forkserver" else os.getpid()
     for i in range(job.num_workers):
         workers.append(Worker(context, job, base_seed, i))
+        workers[-1].start()
 
 
 def first_ready(workers: list[Worker], limit: float) -> Worker:
