@@ -205,7 +205,7 @@ def differences(before, after):
 
 
 def exists(pid):
-    """Whether a process is there; `is_alive` is wrong for good where an exception has come between its wait and its answer."""
+    """Whether a process is there; `is_alive` stays wrong where an exception has come between its wait and its answer."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

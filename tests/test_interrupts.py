@@ -28,8 +28,7 @@ def switches(tmp_path, monkeypatch):
 def check(name, runs):
     if name in ("trace", "dispatch"):
         pytest.importorskip("jax")
-    # A thread beside a fork may hold a lock that the child then waits for: a fault of forks, found once in fifty runs.
-    harness = interrupts.interrupt(name, runs, seed=1, asynchronous=name != "workers")
+    harness = interrupts.interrupt(name, runs, seed=1)
     assert not harness.faults
     assert harness.interrupted >= runs // 4
 
