@@ -201,6 +201,13 @@ def nan_where_negative(x):
     return (x - x.log()).sum()
 
 
+def test_a_list_of_numbers_is_one_array(optimize):
+    result = minimize(lambda x: np.sum((x - 1) ** 2), [3, 0], bounds=[(0, 2), (0, 0.5)])
+    assert isinstance(result.x, np.ndarray) and np.allclose(result.x, [1, 0.5])
+    assert minimize(lambda x: ((x - 1) ** 2).sum(), [[3.0], [0.0]], method="trust-exact").x.shape == (2, 1)
+    assert isinstance(minimize(lambda x: (x[0] - 1) ** 2 + x[1].sum() ** 2, [2.0, np.ones(2)]).x, list)
+
+
 @pytest.mark.parametrize(
     "fun, x0, kind, text",
     [

@@ -41,8 +41,9 @@ def minimize(
 
     Args:
         fun: `fun(x, *args)` returns a real tensor of one element.
-        x0: initial point: a tensor or array; nested tuples, lists and dicts of these; or a `tg.nn.Module`, whose parameters
-            that require grad are the unknowns. fun is then called with the module, which holds the solution at the end.
+        x0: initial point: a tensor or array; numbers in a list, which make one float64 array, as in SciPy; nested tuples,
+            lists and dicts of tensors and arrays; or a `tg.nn.Module`, whose parameters that require grad are the unknowns.
+            fun is then called with the module, which holds the solution at the end.
         args: additional arguments of fun.
         method: name of SciPy's method; or a callable, as SciPy allows (it receives jac and hessp).
         bounds: a pair (low, high) for each tensor, in the containers of x0 (of a module: a dict by parameter name). The
@@ -147,6 +148,8 @@ class Unknowns:
         self.module = x0 if isinstance(x0, Module) else None
         if self.module is not None:
             x0 = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        elif isinstance(x0, list | tuple) and x0 and all(isinstance(v, int | float) for v in tree.flatten(x0)[0]):
+            x0 = np.array(x0, np.float64)
         self.given, self.spec = tree.flatten(x0)
         self.tensors = [as_primal(leaf).detach() for leaf in self.given]
         if not self.tensors:
