@@ -112,6 +112,8 @@ def __getattr__(name: str) -> object:
     if name.startswith(("quantize", "sparse_")) and name not in _HOME:
         raise AttributeError(f"{name}: compressed sparse and quantised tensors are out of tapegrad's scope.")
     if name not in _HOME and name not in _METHODS:
+        if name not in _names.lines_of("tg") and not name.startswith("_") and name in _load("func").__all__:
+            raise AttributeError(f"module 'tapegrad' has no attribute {name!r}; there is tapegrad.func.{name}")
         return _FUNCTIONS(name)
     return globals().setdefault(name, getattr(_load(_HOME[name]) if name in _HOME else Tensor, name))
 

@@ -16,6 +16,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import dialect
 from .dialect import sentence
 
@@ -326,12 +328,18 @@ def empty_output(transform: str, result: Any) -> RuntimeError:
     return RuntimeError(f"{transform}: Expected f to be a function that has non-empty output (got output = {result})")
 
 
-def not_tensor_output(transform: str, kind: type) -> RuntimeError:
-    return RuntimeError(f"{transform}: expected f(*primals) to return only tensors, got unsupported type {kind}")
+def not_tensor_output(transform: str, y: Any) -> RuntimeError:
+    return RuntimeError(
+        f"{transform}: expected f(*primals) to return only tensors, got unsupported type {type(y)}{no_gradient(y)}"
+    )
 
 
-def not_one_tensor(transform: str, kind: type) -> RuntimeError:
-    return RuntimeError(f"{transform}: Expected f to return a Tensor, got {kind}")
+def not_tensors(transform: str, y: Any) -> RuntimeError:
+    return RuntimeError(f"{transform}: Expected f to return Tensors, got unsupported type {type(y)}{no_gradient(y)}")
+
+
+def not_one_tensor(transform: str, y: Any) -> RuntimeError:
+    return RuntimeError(f"{transform}: Expected f to return a Tensor, got {type(y)}{no_gradient(y)}")
 
 
 def tangent_size(size: Sequence[int], given: Sequence[int]) -> RuntimeError:
@@ -829,6 +837,47 @@ def deepcopy_non_leaf() -> RuntimeError:
         "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. Copy a "
         "computed tensor with .clone(), or .detach().clone() without its history."
     )
+
+
+# ------------------------------------------------------------------------------------------------------------ transforms
+
+
+def numbers_in(value: Any) -> int:
+    """How many 0-dim tensors lists and tuples hold; 0 if they hold anything else, or value is neither."""
+    if not isinstance(value, list | tuple):
+        return 0
+    counts = [numbers_in(v) if isinstance(v, list | tuple) else int(getattr(v, "ndim", None) == 0) for v in value]
+    return sum(counts) if all(counts) else 0
+
+
+def remark(error: BaseException, args: Sequence[Any]) -> str | None:
+    """What code for arrays meets in a function that a transform gives tensors, for an error that came out of it."""
+    if isinstance(error, RuntimeError) and str(error).startswith(("a leaf Variable", "a view of a leaf Variable")):
+        return "A transform does not write into its arguments: begin with x = numpy.copy(x), or x.clone()."
+    if not isinstance(error, AttributeError | TypeError | RuntimeError):
+        return None
+    for arg in args:
+        if count := numbers_in(arg):
+            kind = type(arg).__name__
+            return f"An argument is a {kind}: f gets a {kind} of {count} tensors. For one array, pass numpy.array(..)."
+    if isinstance(error, AttributeError) and hasattr(type(error.obj), "grad_fn") and hasattr(np.ndarray, str(error.name)):
+        recorded = hasattr(np, str(error.name))
+        function = f"numpy.{error.name}(x) is NumPy's" if recorded else "docs/numpy.md says what differs"
+        return f"f gets a tensor, whose methods are PyTorch's: {function}."
+    if isinstance(error, TypeError) and re.search(r"\bmethod\b", str(error)):
+        return "f gets a tensor, whose methods are PyTorch's: x.size is one, and numpy.size(x) the number of elements."
+    return None
+
+
+NO_GRADIENT = (
+    "It carries no gradient. float(x), x.item(), math.sin(x) and what is written into an array of NumPy are plain numbers: "
+    "numpy.sin(x) is recorded, and so are writes into tapegrad.numpy.zeros(n)."
+)
+
+
+def no_gradient(value: Any) -> str:
+    """The end of a text that says that a function returned something else than a tensor."""
+    return f". {NO_GRADIENT}" if isinstance(value, np.generic | np.ndarray | int | float | complex) else ""
 
 
 # -------------------------------------------------------------------------------------------------------------- in place

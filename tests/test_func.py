@@ -348,7 +348,7 @@ def test_a_later_write_into_an_output_changes_nothing():
         (lambda x: grad(lambda x: 1.0)(x), RuntimeError,
          "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got <class 'float'>"),
         (lambda x: grad(lambda x: x.sum())(x.long()), RuntimeError,
-         "only Tensors of floating point dtype can require gradients"),
+         "only Tensors of floating point dtype can require gradients. This one is of torch.int64: array.astype(float) or"),
         (lambda x: grad(lambda x: x)("a"), ValueError, "Thing passed to transform API must be Tensor, got <class 'str'>"),
         (lambda x: grad(lambda x: x.sum(), argnums=3)(x), RuntimeError, "Got argnum=3, but only 1 positional inputs"),
         (lambda x: grad(lambda x: x.sum(), argnums=())(x), RuntimeError, "argnums must be non-empty"),
@@ -374,6 +374,50 @@ def test_errors_are_pytorchs(act, kind, text):
     with pytest.raises(kind) as caught:
         act(tg.ones(3))
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "f, x, kind, note",
+    [
+        (lambda x: np.sum(np.sin(x)), [1.0, 2.0], RuntimeError, "a list of 2 tensors. For one array, pass numpy.array(..)."),
+        (lambda x: (x**2).sum(), ([1.0], [2.0]), TypeError, "a tuple of 2 tensors. For one array, pass numpy.array(..)."),
+        (lambda x: x.copy().sum(), np.ones(2), AttributeError, "methods are PyTorch's: numpy.copy(x) is NumPy's."),
+        (lambda x: x.fill(2), np.ones(2), AttributeError, "methods are PyTorch's: docs/numpy.md says what differs."),
+        (lambda x: x.sum() / x.size, np.ones(2), TypeError, "x.size is one, and numpy.size(x) the number of elements."),
+        (lambda x: sum(x[i] for i in range(x.size)), np.ones(2), TypeError, "numpy.size(x) the number of elements."),
+    ],
+)  # fmt: skip
+def test_errors_of_code_for_arrays_have_a_remark(f, x, kind, note):
+    for transform in (grad, tg.func.hessian, lambda f: grad(grad(f))):
+        with pytest.raises(kind) as caught:
+            transform(f)(x)
+        assert [n.endswith(note) for n in caught.value.__notes__] == [True]
+
+
+def test_a_write_into_the_argument_has_a_remark():
+    def doubled(x):
+        x *= 2
+        return x.sum()
+
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad") as caught:
+        grad(doubled)(np.ones(2))
+    assert caught.value.__notes__[0].endswith("begin with x = numpy.copy(x), or x.clone().")
+    assert grad(lambda x: doubled(np.copy(x)))(np.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("f", [lambda x: x[0] + [1], lambda x: x[0].nothing, lambda x: 1 / 0])
+def test_other_errors_have_no_remark(f):
+    with pytest.raises((TypeError, AttributeError, ZeroDivisionError)) as caught:
+        grad(f)([tg.ones(2)])
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize(
+    "transform", [grad, tg.func.jacrev, tg.func.jacfwd, tg.func.laplacian, lambda f: tg.func.nth_derivative(f, 2)]
+)
+def test_a_number_in_place_of_a_tensor_is_explained(transform):
+    with pytest.raises(RuntimeError, match=r"float64'>\. It carries no gradient\. float\(x\), x\.item\(\)"):
+        transform(lambda x: np.float64(1.0))(np.ones(2))
 
 
 def test_an_exception_inside_restores_everything():

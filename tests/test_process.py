@@ -298,7 +298,11 @@ def test_names_that_are_imported_later_are_there_from_the_beginning():
         names = {}
         exec("from tapegrad import *", names)
         assert names["svd"] is tg.svd and names["nn"] is tg.nn and names["stack"] is tg.stack
-        for name, text in [("nothing", "module 'tapegrad' has no attribute 'nothing'"), ("sparse_csr_tensor", "out of")]:
+        for name, text in [
+            ("nothing", "module 'tapegrad' has no attribute 'nothing'"), ("sparse_csr_tensor", "out of"),
+            ("grad", "'tapegrad' has no attribute 'grad'; there is tapegrad.func.grad"),
+            ("gelu", "'tapegrad' has no attribute 'gelu'; there is tapegrad.nn.functional.gelu"),
+        ]:
             try:
                 getattr(tg, name)
             except AttributeError as e:

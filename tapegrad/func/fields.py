@@ -37,7 +37,7 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
         with Dual() as level:
             y = f(level.wrap(x, tangent), *args, **kwargs)
             if not isinstance(y, Box):
-                raise errors.not_one_tensor(api, type(y))
+                raise errors.not_one_tensor(api, y)
             if y._d.ndim != x._d.ndim or y._d.shape[:-1] != x._d.shape[:-1]:
                 raise RuntimeError(
                     f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of "

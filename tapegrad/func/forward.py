@@ -122,7 +122,7 @@ def tangent_of(x: Any, t: Any) -> Any:
 def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
-        raise errors.not_tensor_output(JVP, type(y))
+        raise errors.not_tensor_output(JVP, y)
     value, tangent = level.unwrap(y)
     if tangent is None:
         if strict:

@@ -72,7 +72,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
 
 def one_tensor(y: Any) -> Any:
     if not isinstance(y, Box):
-        raise errors.not_one_tensor(LAPLACIAN, type(y))
+        raise errors.not_one_tensor(LAPLACIAN, y)
     return y
 
 

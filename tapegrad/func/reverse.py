@@ -42,7 +42,10 @@ def as_primal(x: Any) -> Any:
         return scalar(float(x), 0)
     t = operand_of(x)
     if not is_inexact(t._d.dtype):
-        raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t.dtype}.")
+        raise RuntimeError(
+            f"only Tensors of floating point dtype can require gradients. This one is of {t.dtype}: array.astype(float) or "
+            "tensor.double() converts it."
+        )
     return t
 
 
@@ -172,7 +175,7 @@ def chosen(argnums: Any, count: int) -> tuple[int, ...]:
 def scalar_output(y: Any) -> Any:
     """The output, checked to be a real tensor of one element."""
     if not isinstance(y, Box):
-        raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
+        raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}{errors.no_gradient(y)}")
     if type(y._st) is ScalarState:
         return y
     if synced(y)._d.ndim:
@@ -398,7 +401,7 @@ def checked_outputs(result: Any, api: str = VJP) -> tuple[list[Any], tree.Spec]:
         raise errors.empty_output(api, result)
     for y in outputs:
         if not isinstance(y, Box):
-            raise errors.not_tensor_output(api, type(y))
+            raise errors.not_tensor_output(api, y)
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"  # type: ignore[attr-defined]

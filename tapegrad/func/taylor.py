@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from .. import errors
 from ..contexts import restoring
 from ..core import alias
 from ..core.record import Box
@@ -102,8 +103,8 @@ def push_series(
             result = fun(*args)
             del args
             outputs, out_spec = tree.flatten(result)
-            if bad := [type(y) for y in outputs if not isinstance(y, Box)]:
-                raise RuntimeError(f"{JET}: Expected f to return Tensors, got unsupported type {bad[0]}")
+            if bad := [y for y in outputs if not isinstance(y, Box)]:
+                raise errors.not_tensors(JET, bad[0])
             values = [level.coefficient(y, 0) for y in outputs]
             terms = [[level.coefficient(y, k) for k in range(1, order + 1)] for y in outputs]
             del result, outputs

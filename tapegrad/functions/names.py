@@ -888,6 +888,9 @@ def read(text: str) -> list[Line]:
 
 
 LINES = read(NAMES)
+NAMESPACES = {"tg": "tapegrad", "functional": "tapegrad.nn.functional"} | {
+    form: f"tapegrad.{form}" for form in ("linalg", "special", "fft")
+}
 
 
 def at(form: str) -> list[Line]:
@@ -906,13 +909,19 @@ def namespace(form: str) -> dict[str, Callable[..., Any]]:
     return {name: line.resolve() for name, line in lines_of(form).items()}
 
 
+def elsewhere(name: str) -> str:
+    """Where a name is that was looked for in another namespace, as the end of an error's text."""
+    places = [f"{place}.{name}" for form, place in NAMESPACES.items() if name in lines_of(form)]
+    return f"; there is {' and '.join(places)}" if places else ""
+
+
 def finder(form: str, page: dict[str, Any]) -> Callable[[str], Any]:
     """The `__getattr__` of a module that shows a namespace: it finds a function and keeps it on the module's page."""
     lines = lines_of(form)
 
     def find(name: str) -> Any:
         if name not in lines:
-            raise AttributeError(f"module {page['__name__']!r} has no attribute {name!r}")
+            raise AttributeError(f"module {page['__name__']!r} has no attribute {name!r}{elsewhere(name)}")
         return page.setdefault(name, lines[name].resolve())
 
     find.__module__ = page["__name__"]

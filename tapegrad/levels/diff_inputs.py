@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import errors
 from ..contexts import restoring
 from ..core import alias, record
 from ..core.entry import inputs_of
@@ -101,9 +102,12 @@ class DiffInputs:
             set_recording(True)
             RUNNING.update(self.slots)
             return function(*args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             restore_recording(previous)
             self.finish()
+            remark = errors.remark(error, args)
+            if remark is not None and remark not in getattr(error, "__notes__", ()):
+                error.add_note(remark)
             raise
         finally:
             self.touched.abandoned()

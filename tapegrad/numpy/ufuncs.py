@@ -11,6 +11,7 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..functions import elementwise, linalg, shape
+from ..functions.names import lines_of
 from ..functions.operands import promoted
 from ..table import elementwise as records
 from ..tensor.access import raw
@@ -150,6 +151,12 @@ def _refused_ufunc(ufunc: Any, method: str) -> str:
     return f"{name} is not recorded for tensors: its gradient would be lost. {instead or ELSEWHERE}"
 
 
+def _own(name: str) -> str | None:
+    """What to use for a function of scipy.special that tapegrad has, too."""
+    found = next((own for own in (name, f"bessel_{name}", f"modified_bessel_{name}") if own in lines_of("special")), None)
+    return found and _instead(f"tapegrad.special.{found}")
+
+
 ELSEWHERE = (
     "Write it with recorded functions (docs/numpy.md lists NumPy's, and those of tapegrad are recorded too); where no "
     "gradient is wanted, pass x.detach()."
@@ -186,7 +193,7 @@ def _plain(function: Any, value: Any) -> Any:
         if value.requires_grad:
             raise TypeError(
                 f"{name_of(function)} is not recorded for tensors: its gradient would be lost. "
-                f"{INSTEAD.get(function, ELSEWHERE)}"
+                f"{INSTEAD.get(function) or _own(function.__name__) or ELSEWHERE}"
             )
         return value.numpy()
     if isinstance(value, list | tuple):
