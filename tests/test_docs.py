@@ -16,7 +16,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if "```python" in p.read_text()]
-OPTIONAL = {"optim.scipy": "scipy", "import einops": "einops", "tg.compile": "jax"}  # blocks that need an optional package
+# Blocks that need an optional package.
+OPTIONAL = {"optim.scipy": "scipy", "from scipy": "scipy", "import einops": "einops", "tg.compile": "jax"}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
