@@ -22,6 +22,7 @@ Where a derivative cannot be written that way (it needs NumPy or another library
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ __all__ = ["Sample", "elementwise", "general", "linear", "use"]
 Function = Callable[..., Tensor]
 _KEYS: dict[str, str] = {}  # names to those of the records, which tell redefinitions apart
 _COUNTS: dict[str, int] = {}  # how often a name was defined
+_LOCK = threading.Lock()
 
 HINTS = {
     "value": "the forward warns or gives another value when it runs a second time",
@@ -230,7 +232,8 @@ def _key(name: str) -> str:
     """Key of the record of a new definition."""
     if not name.isidentifier():
         raise ValueError(f"the name of an operation must be an identifier, not {name!r}")
-    n = _COUNTS[name] = _COUNTS.get(name, 0) + 1
+    with _LOCK:
+        n = _COUNTS[name] = _COUNTS.get(name, 0) + 1
     return f"custom.{name}:{n}" if n > 1 else f"custom.{name}"
 
 

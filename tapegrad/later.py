@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 import types
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from .homes import HOMES
 
 Record = TypeVar("Record")
+F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE = __name__.partition(".")[0]
 MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
@@ -93,6 +95,22 @@ def names_of(homes: Mapping[str, str], modules: str = "") -> list[str]:
     return sorted([*modules.split(), *" ".join(homes.values()).split()])
 
 
+def made_once(function: F) -> F:
+    """As functools.cache, and where threads ask for the same at a time, the function runs once: all get one object."""
+    made: dict[Any, Any] = {}
+    lock = threading.RLock()
+
+    @functools.wraps(function)
+    def found(*args: Any) -> Any:
+        if args not in made:
+            with lock:
+                if args not in made:
+                    made[args] = function(*args)
+        return made[args]
+
+    return found  # type: ignore[return-value]
+
+
 @functools.cache
 def above(name: str) -> Any:
     """What a room above gives under a name of ABOVE."""
@@ -138,7 +156,7 @@ class Table(dict[str, Record]):
         """All records."""
         for home in HOMES:
             load(home)
-        return {name: record for name, (record, _) in self.made.items()}
+        return {name: record for name, (record, _) in self.made.copy().items()}  # a thread may add one meanwhile
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None

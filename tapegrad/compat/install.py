@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from .finder import BESIDE, FINDER, NAMES, PACKAGE
 
 _replaced: dict[str, dict[str, types.ModuleType]] = {}  # drop-in: modules under its names that were loaded before it
 _undo: dict[str, list[Callable[[], object]]] = {}
+_LOCK = threading.RLock()  # of `install` and `remove`
 
 
 def at_removal(name: str, action: Callable[[], object]) -> None:
@@ -57,6 +59,11 @@ def install(name: str, *, replace: bool = False) -> None:
     """
     if name not in NAMES:
         raise ValueError(f"tapegrad has drop-ins for {', '.join(NAMES)}, not for {name!r}")
+    with _LOCK:
+        _install(name, replace)
+
+
+def _install(name: str, replace: bool) -> None:
     if name in FINDER.roots:
         return
     loaded = _modules(name)
@@ -79,6 +86,11 @@ def install(name: str, *, replace: bool = False) -> None:
 
 def remove(name: str) -> None:
     """Undo ``install(name)``: the drop-in's modules leave sys.modules, and what was there before it comes back."""
+    with _LOCK:
+        _remove(name)
+
+
+def _remove(name: str) -> None:
     if name not in FINDER.roots:
         return
     for root in (name, *BESIDE.get(name, ())):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import re
+import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -264,6 +265,7 @@ def node_name(display: str | Callable[[Recorded], str]) -> str | Callable[[Recor
 
 TABLE: Table[Op] = Table()
 GENERAL, GENERAL_HALF, SCALAR, PACKED = 1, 2, 3, 4
+NUMBERING = threading.Lock()
 BY_ID: list[Op] = []  # an entry's number to its op; see `number`
 EMPTIED: dict[int, Callable[[Any], Any]] = {}  # by number: what remains of an entry whose rule may not read what it saved
 
@@ -279,5 +281,6 @@ def number(op: Op) -> None:
     `id`: plain layout. `id` + GENERAL: general layout; + GENERAL_HALF: general layout, rules run in float32; + SCALAR: plain
     layout, floats for arrays. Each of them + PACKED: what the entry saved went through hooks (see `saved`).
     """
-    op.id = len(BY_ID)
-    BY_ID.extend((op,) * (2 * PACKED))
+    with NUMBERING:
+        op.id = len(BY_ID)
+        BY_ID.extend((op,) * (2 * PACKED))

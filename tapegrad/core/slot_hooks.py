@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import errors
 from ..refcount import REFS_UNREAD_SLOT, WHY_NOT, getrefcount
+from . import plain_commit
 from .entry import inputs_of
 from .record import TensorState
 from .tape import TAPES, find
@@ -53,11 +54,15 @@ def slot_hooks_of(t: Any, held: int = 0) -> SlotHooks:
     registered = ref() if ref is not None else None
     hist = None if t._st is None else t._st.hist
     if registered is None:
-        registered = SlotHooks()
-        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
-        home.hook_refs[key] = weakref.ref(registered)
-        if is_read(t, held):
-            home.late_hooks[key] = registered
+        with plain_commit.ACCUMULATING:
+            ref = home.hook_refs.get(t._s)
+            registered = ref() if ref is not None else None
+            if registered is None:
+                registered = SlotHooks()
+                key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
+                home.hook_refs[key] = weakref.ref(registered)
+                if is_read(t, held):
+                    home.late_hooks[key] = registered
     own = frozenset((registered,))
     give(t, own)
     if hist is not None:  # for views that will be derived anew

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ __all__ = ["kl_divergence", "register_kl"]
 Rule = Callable[[Any, Any], Tensor]
 _KL_REGISTRY: dict[tuple[type, type], Rule] = {}
 _KL_MEMOIZE: dict[tuple[type, type], Rule] = {}
+_LOCK = threading.RLock()
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
@@ -41,8 +43,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
             raise TypeError(f"Expected {name} to be a subclass of Distribution but got {kind}")
 
     def register(rule: Rule) -> Rule:
-        _KL_REGISTRY[type_p, type_q] = rule
-        _KL_MEMOIZE.clear()
+        with _LOCK:
+            _KL_REGISTRY[type_p, type_q] = rule
+            _KL_MEMOIZE.clear()
         return rule
 
     return register
@@ -83,6 +86,8 @@ def kl_divergence(p: Any, q: Any) -> Tensor:
         tensor(0.5000)
     """
     types = type(p), type(q)
-    if types not in _KL_MEMOIZE:
-        _KL_MEMOIZE[types] = _rule_of(*types)
-    return _KL_MEMOIZE[types](p, q)
+    rule = _KL_MEMOIZE.get(types)
+    if rule is None:
+        with _LOCK:
+            rule = _KL_MEMOIZE[types] = _rule_of(*types)
+    return rule(p, q)

@@ -114,8 +114,8 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
         restore_recording(previous)
     if not same.all():
         raise errors.mixed_rows(transform)
-    while len(CHECKED) >= REMEMBERED:
-        CHECKED.pop(next(iter(CHECKED)), None)
+    for old in list(CHECKED)[: 1 - REMEMBERED]:
+        CHECKED.pop(old, None)
     CHECKED[key] = None
 
 

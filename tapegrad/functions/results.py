@@ -44,7 +44,7 @@ def type_of(name: str) -> Any:
     if name not in TYPES:
         fields = namedtuple(name, FIELDS[name])  # type: ignore[misc]
         members = {"__slots__": (), "__module__": f"{dialect.current.prefix}.return_types"}
-        TYPES[name] = type(name, (Result, fields), members)
+        TYPES.setdefault(name, type(name, (Result, fields), members))  # another thread may have been quicker
     return TYPES[name]
 
 

@@ -306,9 +306,10 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        SAFE.clear()
+        for name in set(SAFE).difference(before):  # none that others use is missing in between, as after a clear()
+            SAFE.pop(name, None)
         SAFE.update(before)
 
 
 def is_safe(value: Any) -> bool:
-    return any(value is v for v in SAFE.values())
+    return any(value is v for v in list(SAFE.values()))

@@ -10,6 +10,7 @@ something is compiled, not before.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -34,7 +35,14 @@ class Statistics:
         self.traces = self.programs = self.calls = self.verified_calls = self.eager_calls = 0
         self.trace_seconds = self.lower_seconds = self.compile_seconds = 0.0
 
+    def add(self, **counts: float) -> None:
+        """Count; functions that are called on several threads share the counts."""
+        with COUNTING:
+            for name, n in counts.items():
+                setattr(self, name, getattr(self, name) + n)
 
+
+COUNTING = threading.Lock()
 STATISTICS = Statistics()
 
 

@@ -128,7 +128,7 @@ class Compiled(Generic[P, R]):
             specialization = self.specializations.get(key) or self._specialize(key, args, kwargs)
             if specialization.eager is None:
                 return self._run(specialization, args, kwargs, tensors)  # type: ignore[no-any-return]
-        STATISTICS.eager_calls += 1
+        STATISTICS.add(eager_calls=1)
         if specialization.parts is not None:
             with specialization.parts:
                 return self.function(*args, **kwargs)
@@ -173,7 +173,7 @@ class Compiled(Generic[P, R]):
                 except Unverified:
                     break
                 else:
-                    STATISTICS.calls += 1
+                    STATISTICS.add(calls=1)
                     return result
             reasons.append(found)
         else:
@@ -334,7 +334,7 @@ class Compiled(Generic[P, R]):
     def _trace(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         call = self._traced(args, kwargs, tensors, self.varying, self.changing)
-        STATISTICS.traces += 1
+        STATISTICS.add(traces=1)
         specialization.history.append(why)
         program = None
         if not self._is_usable(specialization, call):
@@ -355,10 +355,10 @@ class Compiled(Generic[P, R]):
         layout = self.layout
         placement = default_placement(call.arrays) if layout is None else layout.of_program(arguments, call)
         program = CompiledProgram(self, call, placement)
-        STATISTICS.programs += 1
+        STATISTICS.add(programs=1)
         if program.is_new:
-            STATISTICS.lower_seconds += program.executable.seconds[0]
-            STATISTICS.compile_seconds += program.executable.seconds[1]
+            lowering, compiling = program.executable.seconds
+            STATISTICS.add(lower_seconds=lowering, compile_seconds=compiling)
         program.call_at_end(functools.partial(drop, weakref.ref(specialization), weakref.ref(program)))
         specialization.programs.insert(0, program)
         del specialization.programs[MOST_PROGRAMS:]
@@ -371,7 +371,7 @@ class Compiled(Generic[P, R]):
         roots = self._roots(args, kwargs)
         written = self._written(*roots)
         call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, varying, roots, written, changing)
-        STATISTICS.trace_seconds += time.perf_counter() - began
+        STATISTICS.add(trace_seconds=time.perf_counter() - began)
         if self.debug_nans and call.trace.aborted is None:
             call.check_nans()
         return call
@@ -399,8 +399,7 @@ class Compiled(Generic[P, R]):
         """Call the function, traced, and compare the program with it; see `verify`."""
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         call = self._traced(args, kwargs, tensors, program.given_varying, program.given_changing)
-        STATISTICS.calls += 1
-        STATISTICS.verified_calls += 1
+        STATISTICS.add(calls=1, verified_calls=1)
         program.calls += 1
         if not self._is_usable(specialization, call):
             specialization.discard(program)

@@ -17,6 +17,7 @@ import numpy as np
 from ..core import record
 from ..core.record import new, peek_data, poke_data
 from ..functions.overrides import disabled, overrides
+from ..later import made_once
 
 DEVICE_ARRAYS: dict[
     int, tuple[weakref.ref[Any], Any]
@@ -27,7 +28,7 @@ PENDING_CLASSES: set[type] = set()
 LOCK = threading.RLock()  # held while a tensor changes its class, and while a program takes the memory of its state
 
 
-@functools.cache
+@made_once
 def pending_class_of(cls: Any) -> type:
     """The subclass for pending tensors of a class that overrides no public function."""
     namespace = {

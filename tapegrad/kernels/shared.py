@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import weakref
 from typing import Any
 
@@ -23,17 +24,19 @@ class Block(mmap.mmap):
 
 
 _blocks: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()
+_LOCK = threading.RLock()
 
 
 def _mapped(fd: int) -> Block:
     """The block of a descriptor, which it takes over: one block for all descriptors of the same file."""
     found = os.fstat(fd)
     key = (found.st_dev, found.st_ino)
-    block = _blocks.get(key)
-    if block is None:
-        block = Block(fd, found.st_size)
-        block.fd, _blocks[key] = fd, block
-    elif block.fd != fd:
+    with _LOCK:
+        block = _blocks.get(key)
+        if block is None:
+            block = Block(fd, found.st_size)
+            block.fd, _blocks[key] = fd, block
+    if block.fd != fd:
         os.close(fd)
     return block
 

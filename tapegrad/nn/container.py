@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any, Self, SupportsIndex, TypeVar, overload
 
+from ..tensor.graph import CHANGES
 from ..tensor.tensor import Parameter, Tensor
 from .module import Module, Table, indented, typename
 
@@ -227,7 +228,7 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Remove a module and return it."""
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         module: Module = self._modules.pop(key)
         return module
 

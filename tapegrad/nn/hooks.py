@@ -18,7 +18,7 @@ from ..core.state import TASK
 from ..functions import create
 from ..levels.vmap import Batch
 from ..modes import is_grad_enabled
-from ..tensor.graph import RemovableHandle, hook_into, owned_hooks
+from ..tensor.graph import CHANGES, RemovableHandle, hook_into, owned_hooks
 from ..tensor.tensor import Tensor
 
 CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
@@ -40,7 +40,7 @@ def counted(method: Callable[..., Any], count: Callable[[], None]) -> Callable[.
 
 
 def changed() -> None:
-    RemovableHandle.changes += 1
+    RemovableHandle.changes = next(CHANGES)
 
 
 class HookTable(OrderedDict[int, Any]):
@@ -293,7 +293,7 @@ def call(module: Any, args: Any, kwargs: Any) -> Any:
 
 def forward_hooks(own: dict[str, Any]) -> list[tuple[int, Any, dict[str, Any]]]:
     """The forward hooks of all modules and of this one, with their ids and tables."""
-    return [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
+    return [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in list(owner["_forward_hooks"].items())]
 
 
 def run_before(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -364,8 +364,9 @@ class Passing:
     def of(module: Any) -> Passing | None:
         """A record of the call, if the module has full backward hooks."""
         owners = (EVERYWHERE, module.__dict__)
-        pre = [hook for owner in owners for hook in owner["_backward_pre_hooks"].values()]
-        full = [hook for owner in owners if owner["_is_full_backward_hook"] for hook in owner["_backward_hooks"].values()]
+        pre = [hook for owner in owners for hook in list(owner["_backward_pre_hooks"].values())]
+        full_owners = [owner for owner in owners if owner["_is_full_backward_hook"]]
+        full = [hook for owner in full_owners for hook in list(owner["_backward_hooks"].values())]
         return Passing(module, full, pre) if full or pre else None
 
     def enter(self, args: Any) -> Any:
@@ -487,7 +488,7 @@ def watch_last(module: Any, args: Any, result: Any) -> None:
     if grad_fn is None:
         return
     for owner in owners:
-        for hook in owner["_backward_hooks"].values():
+        for hook in list(owner["_backward_hooks"].values()):
             grad_fn.register_hook(functools.partial(hook, module))
     text = missing(args, result, grad_fn)
     if text:

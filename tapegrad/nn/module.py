@@ -18,7 +18,7 @@ from ..later import above
 from ..modes import no_grad
 from ..programs.tracing import grad_accessed, leaving
 from ..tensor.access import destination, raw
-from ..tensor.graph import RemovableHandle
+from ..tensor.graph import CHANGES, RemovableHandle
 from ..tensor.tensor import Parameter, Tensor
 from . import hooks
 from .error_context import locate
@@ -93,7 +93,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 def changed() -> None:
-    Module.changes += 1
+    Module.changes = next(CHANGES)
 
 
 class Table(dict[str, Any]):
@@ -145,7 +145,7 @@ class Module:
     """
 
     training: bool
-    changes = 0  # of attributes of modules, in this process; see `jit.guards`
+    changes = 0  # another number after each change of attributes of modules; see `jit.guards`
     call_super_init = False
     dump_patches = False
     T_destination = T_destination
@@ -261,7 +261,7 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         own = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in own:
@@ -302,7 +302,7 @@ class Module:
         self.register_buffer(name, value, *(() if persistent else (False,)))
 
     def __delattr__(self, name: str) -> None:
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         for members in (self._parameters, self._buffers, self._modules):
             if name in members:
                 del members[name]
@@ -343,7 +343,7 @@ class Module:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         self._parameters[name] = None if param is None else hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -353,7 +353,7 @@ class Module:
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise cannot_assign(tensor, "object to buffer", name, "torch Tensor or None required")
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         self._buffers[name] = hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -365,7 +365,7 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         self._modules[name] = hooks.registered("module", self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
@@ -559,7 +559,7 @@ class Module:
                 grad = getattr(param, "_g", None)
                 if grad is not None:
                     param.grad = fn(grad)
-        Module.changes += 1
+        Module.changes = next(CHANGES)
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 buffer._like = fn(buffer._like)

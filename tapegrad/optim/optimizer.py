@@ -530,7 +530,7 @@ class Optimizer:
 
         Its tensors are those of the optimizer, not copies.
         """
-        for hook in self._hooks("state_dict_pre").values():
+        for hook in list(self._hooks("state_dict_pre").values()):
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -543,7 +543,7 @@ class Optimizer:
             groups.append({**packed, "params": [numbers[id(p)] for p in group["params"]]})
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
         result: dict[str, Any] = {"state": state, "param_groups": groups}
-        for hook in self._hooks("state_dict_post").values():
+        for hook in list(self._hooks("state_dict_post").values()):
             replaced = hook(self, result)
             result = result if replaced is None else replaced
         return result
@@ -556,7 +556,7 @@ class Optimizer:
                 changed.
         """
         state_dict = state_dict.copy()
-        for hook in self._hooks("load_state_dict_pre").values():
+        for hook in list(self._hooks("load_state_dict_pre").values()):
             replaced = hook(self, state_dict)
             state_dict = state_dict if replaced is None else replaced
         saved = copy.deepcopy(state_dict["param_groups"])
@@ -578,7 +578,7 @@ class Optimizer:
             else:
                 state[key] = copy.deepcopy(value)
         self.__setstate__({"state": state, "param_groups": saved})
-        for hook in self._hooks("load_state_dict_post").values():
+        for hook in list(self._hooks("load_state_dict_post").values()):
             hook(self)
 
     def _check_shapes(self, number: Any, p: Any, state: dict[str, Any]) -> None:

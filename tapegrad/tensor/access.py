@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import dialect, dtypes, errors
-from ..core import alias, leaves, record
+from ..core import alias, leaves, plain_commit, record
 from ..core import inplace as writes
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
@@ -67,12 +67,13 @@ def set_leaf(t: Any, on: bool) -> None:
         trace.requires_grad_switched(t)
     slot = 0
     if on:
-        slot = getattr(t, "_leaf", 0)
-        if not slot:
-            slot = t._leaf = -next_slot()
-            if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
-                keep_freed_memory()
-            leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
+        with plain_commit.ACCUMULATING:
+            slot = getattr(t, "_leaf", 0)
+            if not slot:
+                slot = t._leaf = -next_slot()
+                leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
+        if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
+            keep_freed_memory()
         level = layer_of(LEVEL.get())
         if level is not None and layer_of(level_of(t)) is not level:
             promote_in_place(t, level, False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import dialect, errors
+from ..core import plain_commit
 from ..core.alias import save, slot_of
 from ..core.entry import (
     answer_of,
@@ -38,7 +38,7 @@ from ..core.sweep import snapshot
 from ..core.tape import Tape, find, next_slot
 from ..core.vjp import arrays
 from ..dtypes import is_inexact
-from ..later import above
+from ..later import above, made_once
 from ..programs.tracing import changes
 from .node_calls import counted, node_gradients
 from .node_hooks import Grads, NodeHooks
@@ -161,9 +161,7 @@ class AccumulateGrad(Node):
         if leaf is None:
             raise errors.hook_untracked()
         WATCHED_LEAVES.add(self._slot)
-        if getattr(leaf, "_node_hooks", None) is None:
-            leaf._node_hooks = NodeHooks()
-        return leaf._node_hooks  # type: ignore[no-any-return]
+        return kept_on(leaf, "_node_hooks", NodeHooks)  # type: ignore[no-any-return]
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -173,7 +171,7 @@ class AccumulateGrad(Node):
         return dialect.current.node_form.format(dialect.current.leaf[1], hex(-self._slot))
 
 
-@functools.cache
+@made_once
 def kind_of(name: str) -> type[Node]:
     """The class of nodes of a name, which programs that draw graphs read: type(fn).__name__ is "MulBackward0"."""
     return type(name.rpartition("::")[2], (Node,), {"__slots__": (), "__module__": "builtins", "__doc__": Node.__doc__})
@@ -211,7 +209,10 @@ def node_of(slot: int) -> Node | None:
         slot, context = source_slot(hit[1]), context_of(hit[1])
         hit = find(slot)
     node = NODES.get(slot)
-    return NODES.setdefault(slot + 0, new_node(slot, hit, context)) if node is None else node
+    if node is None:
+        with plain_commit.ACCUMULATING:
+            node = NODES.setdefault(slot + 0, new_node(slot, hit, context))
+    return node
 
 
 def new_node(slot: int, hit: tuple[Tape, Any] | None, context: Any) -> Node:
@@ -349,6 +350,7 @@ def _saved(node: Node, which: int) -> Any:
 
 
 HOOK_IDS = itertools.count(1)
+CHANGES = itertools.count(1)
 
 
 class RemovableHandle:
@@ -364,10 +366,10 @@ class RemovableHandle:
 
     __slots__ = ("_tables", "id")
     __module__ = "tapegrad.utils.hooks"
-    changes = 0  # hooks that came and went in this process: a compiled function has seen all while it is equal
+    changes = 0  # another number after each change of hooks: a compiled function has seen all while it is equal
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        RemovableHandle.changes += 1
+        RemovableHandle.changes = next(CHANGES)
         extra = () if extra_dict is None else (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
         self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
         self.id = next(HOOK_IDS)
@@ -378,9 +380,9 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
-        RemovableHandle.changes += 1
         for table in self._tables:
             table.pop(self.id, None)
+        RemovableHandle.changes = next(CHANGES)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -398,7 +400,16 @@ def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> Remo
     hooks[handle.id] = hook
     for table in marks:
         table[handle.id] = True
+    RemovableHandle.changes = next(CHANGES)  # again: a thread may have looked between its making and this
     return handle
+
+
+def kept_on(t: Any, name: str, kind: Callable[[], Any]) -> Any:
+    """What a leaf keeps its hooks in, made when the first comes."""
+    with plain_commit.ACCUMULATING:
+        if getattr(t, name, None) is None:
+            setattr(t, name, kind())
+        return getattr(t, name)
 
 
 def watch(t: Any) -> None:
@@ -419,9 +430,7 @@ def register_hook(t: Any, hook: Any) -> RemovableHandle:
         own_hooks(NODES.get(source_slot(hit[1]) if hit is not None and is_output(hit[1]) else t._s), t)
         return handle
     watch(t)
-    if getattr(t, "_hooks", None) is None:
-        t._hooks = {}
-    return hook_into(t._hooks, hook)
+    return hook_into(kept_on(t, "_hooks", dict), hook)
 
 
 def set_hooks(t: Any, hooks: Any) -> None:
@@ -443,6 +452,4 @@ def register_post_accumulate_grad_hook(t: Any, hook: Any) -> RemovableHandle:
     if t._s > 0:
         raise errors.post_hook_non_leaf()
     watch(t)
-    if getattr(t, "_post_hooks", None) is None:
-        t._post_hooks = {}
-    return hook_into(t._post_hooks, hook)
+    return hook_into(kept_on(t, "_post_hooks", dict), hook)

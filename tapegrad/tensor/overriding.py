@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,7 @@ OPERATORS = {
 }  # fmt: skip
 PLAIN: set[type] = {int, float, bool, complex, str, type(None), slice, type(Ellipsis)}  # arguments that need no look
 _undo: list[tuple[Any, str, Any]] = []
+_LOCK = threading.RLock()
 
 
 def asking(function: Function, method: Function | None = None, *, operator: bool = False, by_type: bool = True) -> Function:
@@ -134,11 +136,15 @@ def enable() -> None:
         'sin of 1'
         >>> tg.overrides.disable()
     """
-    if not _undo:
+    if _undo:
+        return
+    methods()
+    for suffix in (*NAMESPACES, ".nn"):  # whose layers keep functions; imports wait for other threads, so not under the lock
+        fill(importlib.import_module(PACKAGE + suffix))
+    with _LOCK:
+        if _undo:
+            return
         PLAIN.update((record.Tensor, record.Parameter))
-        methods()
-        for suffix in (*NAMESPACES, ".nn"):  # whose layers keep functions
-            fill(importlib.import_module(PACKAGE + suffix))
         _ask_in_class(record.Tensor)
         _ask_in_namespaces()
         _ask_in_layers()
@@ -151,13 +157,14 @@ def disable() -> None:
         >>> tg.overrides.enable()
         >>> tg.overrides.disable()
     """
-    while _undo:
-        holder, name, value = _undo.pop()
-        if value is None:
-            delattr(holder, name)
-        else:
-            setattr(holder, name, value)
-    PUBLIC.clear()
+    with _LOCK:
+        while _undo:
+            holder, name, value = _undo.pop()
+            if value is None:
+                delattr(holder, name)
+            else:
+                setattr(holder, name, value)
+        PUBLIC.clear()
 
 
 def replace(holder: Any, name: str, value: Any) -> None:
