@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..refcount import REFS_LAST_ALIAS, WHY_NOT, getrefcount, is_more_referenced
-from . import record
+from . import plain_commit, record
 from .box import is_sole_owner as is_sole_owner
 from .op import TABLE, Op
 from .protocols import arrays, levels
@@ -191,8 +191,8 @@ def apply(chain: Chain, x: Any) -> Any:
     return x
 
 
-def sync(t: Any) -> None:
-    """Bring a tensor that shares memory up to date; make it private again if it is the last of its kind."""
+def sync(t: Any, stays: bool = False) -> None:
+    """Bring a tensor that shares memory up to date; unless it stays, make it private again if it is the last of its kind."""
     a = t._st
     if type(a) is not Alias:
         if a is not None and a.level is not None:
@@ -212,11 +212,14 @@ def sync(t: Any) -> None:
         t._s = slot_from_base(a)
         a.hver = hist.ver
         a.slot_hooks = union(a.slot_hooks, hist.slot_hooks)
-    if a.hchain and a.slot_hooks is not None:
+    if stays or (a.hchain and a.slot_hooks is not None):
         return  # a write goes around the hooks of a view, even if its base is gone
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
-        t._writes = hist.writes[0]  # what the tape saved shows in the array's reference count
-        t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
+        with plain_commit.ACCUMULATING:
+            t._writes = hist.writes[0]  # what the tape saved shows in the array's reference count
+            t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else TensorState(a.slot_hooks)
+            if getrefcount(store) > REFS_LAST_ALIAS:  # another thread took a view meanwhile; see `is_settled`
+                t._st = a
 
 
 def slot_from_base(a: Alias) -> int:
@@ -234,14 +237,23 @@ def slot_from_base(a: Alias) -> int:
 def alias_of(t: Any) -> Alias:
     """The tensor's alias, made if it was private, up to date."""
     a = t._st
-    if type(a) is Alias:
-        sync(t)
-        t._st = a
-        return a
-    known(t)
-    hist = Hist(t._s, [getattr(t, "_writes", 0)])
-    t._st = a = Alias(Store(t._d), (), hist, (), None if a is None else a.slot_hooks)
+    if type(a) is not Alias:
+        known(t)
+        with plain_commit.ACCUMULATING:
+            if type(a := t._st) is not Alias:
+                hist = Hist(t._s, [getattr(t, "_writes", 0)])
+                t._st = a = Alias(Store(t._d), (), hist, (), None if a is None else a.slot_hooks)
+                return a
+    sync(t, stays=True)
     return a
+
+
+def is_settled(t: Any, a: Alias) -> bool:
+    """Whether t is on the alias that something new was hung on; if another thread made t private meanwhile, again."""
+    with plain_commit.ACCUMULATING:
+        if type(t._st) is not Alias:
+            t._st = a
+        return t._st is a
 
 
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
@@ -305,7 +317,7 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     b.hist, b.hver = hist, hist.ver
     b.chain, b.hchain = a.chain + step if a.chain else step, hchain
     b.slot_hooks = a.slot_hooks if hchain else None
-    return v
+    return v if t._st is a or is_settled(t, a) else view_of(t, t._st, op, params, r)
 
 
 def detached(t: Any) -> Any:
@@ -316,15 +328,13 @@ def detached(t: Any) -> Any:
     a = alias_of(t)
     v = wrap(a.another(t._d))
     v._st = Alias(a.store, a.chain, Hist(0, a.hist.writes), ())
-    return v
+    return v if t._st is a or is_settled(t, a) else detached(t)
 
 
 def sync_only(t: Any) -> None:
     a = t._st
     if type(a) is not Alias or not a.is_current():
-        sync(t)
-        if type(a) is Alias and a.store.promoted is None:
-            t._st = a
+        sync(t, stays=True)
 
 
 def slot_of(t: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.alias import Alias, Hist, Store, alias_of, apply, detached, has_level, sync_only, view_of
+from ..core.alias import Alias, Hist, Store, alias_of, apply, detached, has_level, is_settled, sync_only, view_of
 from ..core.op import Op
 from ..core.protocols import levels
 from ..core.record import known, on_arrays, wrap
@@ -41,7 +41,7 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     a = alias_of(t)
     v = wrap(on_arrays(op, [t._d], params))
     v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0, a.hist.writes), ())
-    return v
+    return v if t._st is a or is_settled(t, a) else untracked_view(t, op, *params)
 
 
 def of_block(store: Store) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import threading
 import types
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -19,12 +20,16 @@ def functions_of(code: types.CodeType) -> list[Function]:
     return functions.get(code.co_firstlineno, []) if code in codes else []
 
 
+PARSING = threading.Lock()  # before Python 3.13 two threads that parse at once spoil each other's count of nested nodes
+
+
 @functools.lru_cache(64)
 def _parsed(text: str) -> tuple[frozenset[types.CodeType], dict[int, list[Function]]]:
     """All code objects that a source compiles to, and its functions by first line."""
     try:
-        tree = ast.parse(text)
-        codes = [compile(tree, "<source>", "exec", dont_inherit=True)]
+        with PARSING:
+            tree = ast.parse(text)
+            codes = [compile(tree, "<source>", "exec", dont_inherit=True)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset(), {}
     for code in codes:

@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core.alias import FEW, Alias, Hist, alias_of, detached, has_level, sync, sync_only
+from ..core.alias import FEW, Alias, Hist, alias_of, detached, has_level, is_settled, sync, sync_only
 from ..core.inplace import lead_through
 from ..core.protocols import levels
 from ..core.record import box, known, running_trace
@@ -54,7 +54,8 @@ def export(t: Any, is_owned: bool = False) -> Any:
     """
     if has_level(t):
         return t._d.copy()
-    store = alias_of(t).store
+    a = alias_of(t)
+    store = a.store
     if not is_owned and store.is_held() and not store.exported():
         store.unshare()
         sync_only(t)
@@ -63,7 +64,7 @@ def export(t: Any, is_owned: bool = False) -> Any:
     if len(store.exports) > store.most:
         store.exported()
         store.most = max(FEW, 2 * len(store.exports))
-    return out
+    return out if t._st is a or is_settled(t, a) else export(t, is_owned)
 
 
 def rebind(t: Any, v: Any) -> None:
