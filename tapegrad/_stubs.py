@@ -362,4 +362,4 @@ def pages() -> dict[str, str]:
 
 if __name__ == "__main__":
     for file, text in pages().items():
-        (pathlib.Path(__file__).parent / file).write_text(text)
+        (pathlib.Path(__file__).parent / file).write_text(text, encoding="utf-8")

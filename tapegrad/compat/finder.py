@@ -129,7 +129,7 @@ def _rows(root: str) -> Iterator[module_names.Row]:
 
 def _table(root: str, name: str) -> list[list[str]]:
     table = _SOURCES / root / name
-    return [line.split("\t") for line in table.read_text().splitlines() if line] if table.exists() else []
+    return [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines() if line] if table.exists() else []
 
 
 class _FileLoader(importlib.machinery.SourceFileLoader):

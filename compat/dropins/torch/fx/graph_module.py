@@ -144,8 +144,8 @@ class GraphModule(torch.nn.Module):
             empty = f"torch.empty({tuple(p.shape)}, dtype={p.dtype})"
             made.append(f'self.register_parameter("{name}", torch.nn.Parameter({empty}, {p.requires_grad}))')
         text = INIT.format(name=module_name, made="".join([f"        {line}\n" for line in made]))
-        (folder / "module.py").write_text(f"{text}\n{textwrap.indent(self._code.strip(), '    ')}\n")
-        (folder / "__init__.py").write_text("from .module import *\n")
+        (folder / "module.py").write_text(f"{text}\n{textwrap.indent(self._code.strip(), '    ')}\n", encoding="utf-8")
+        (folder / "__init__.py").write_text("from .module import *\n", encoding="utf-8")
 
     def print_readable(self, print_output: bool = True, **kwargs: Any) -> str:
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "".join(
