@@ -360,22 +360,27 @@ def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None
     indices = differentiable(op, arrays)
     if len(indices) < 2 or not gs:
         return
-    xs = [leaf(a, i in indices) for i, a in enumerate(arrays)]
-    y = call(op, xs, params)[0]
-    tape = current_tape()
-    slot, entry = y._s, tape[y._s]
-    if is_output(entry):
-        slot = source_slot(entry)
-        entry = tape[slot]
     for i in indices:
-        ran: list[int] = []
-        backward = _watched(op, entry[NUMBER], ran)
-        got: dict[int, Any] = {}
-        with np.errstate(all="ignore"):
-            backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, {xs[i]._s}, set())
-        if set(got) - {xs[i]._s, rules.WITHHELD} or set(ran) - {i}:
-            others = sorted(set(ran) - {i} | {j for j in indices if j != i and xs[j]._s in got})
-            raise Broken(f"asked for argument {i} alone", f"rules of {others} ran", "no other")
+        for tracked in (indices, [i]):  # where it alone is tracked, all that is needed is asked for
+            xs = [leaf(a, j in tracked) for j, a in enumerate(arrays)]
+            y = call(op, xs, params)[0]
+            if not y.requires_grad:
+                continue
+            tape = current_tape()
+            slot, entry = y._s, tape[y._s]
+            if is_output(entry):
+                slot = source_slot(entry)
+                entry = tape[slot]
+            ran: list[int] = []
+            backward = _watched(op, entry[NUMBER], ran)
+            got: dict[int, Any] = {}
+            with np.errstate(all="ignore"):
+                need = None if tracked == [i] else {xs[i]._s}
+                backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, need, set())
+            given = {s for s, t in got.items() if s != rules.WITHHELD or t is not None}
+            if given - {xs[i]._s} or set(ran) - {i}:
+                others = sorted(set(ran) - {i} | {j for j in indices if j != i and xs[j]._s in got})
+                raise Broken(f"asked for argument {i} alone of {tracked}", f"rules of {others} ran", "no other")
 
 
 def _watched(op: Op, number: int, ran: list[int]) -> Any:
