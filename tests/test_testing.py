@@ -59,6 +59,12 @@ def detached_cos(xp, ans, x):
     return np.cos(x._d if hasattr(x, "_d") else x)
 
 
+def serving_everybody(e, s, g, cot, need, mutable_slots):
+    for slot, other in ((e[1], e[6]), (e[2], e[5])):
+        if need is None or slot in need:
+            cot[slot] = g * other
+
+
 def noisy(xp, x):
     warnings.warn("not what a forward does", RuntimeWarning, stacklevel=2)
     return xp.sin(x)
@@ -151,6 +157,10 @@ WRONG = {
     "both rules for one": (
         "only_asked", "general", lambda xs: xs[0] * xs[1],
         (lambda xp, g, ans, xs, wanted: [g * xs[1], g * xs[0]],), {"arity": -1, "samples": cases(((2, 3), (2, 3), ()))},
+    ),
+    "a backward on raw arrays for what is not tracked": (
+        "only_asked", "bilinear", np.multiply, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
+        {"arity": 2, "saves": ("y", "x"), "raw_backward": serving_everybody, "samples": cases(((2, 3), (2, 3), ()))},
     ),
     "a value that does not broadcast": (
         "broadcasting", "elementwise", lambda x, y: x * y if x.shape == y.shape else x + y,

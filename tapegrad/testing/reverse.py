@@ -361,26 +361,36 @@ def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None
     if len(indices) < 2 or not gs:
         return
     for i in indices:
-        for tracked in (indices, [i]):  # where it alone is tracked, all that is needed is asked for
-            xs = [leaf(a, j in tracked) for j, a in enumerate(arrays)]
-            y = call(op, xs, params)[0]
-            if not y.requires_grad:
-                continue
-            tape = current_tape()
-            slot, entry = y._s, tape[y._s]
-            if is_output(entry):
-                slot = source_slot(entry)
-                entry = tape[slot]
-            ran: list[int] = []
-            backward = _watched(op, entry[NUMBER], ran)
-            got: dict[int, Any] = {}
-            with np.errstate(all="ignore"):
-                need = None if tracked == [i] else {xs[i]._s}
-                backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, need, set())
-            given = {s for s, t in got.items() if s != rules.WITHHELD or t is not None}
-            if given - {xs[i]._s} or set(ran) - {i}:
-                others = sorted(set(ran) - {i} | {j for j in indices if j != i and xs[j]._s in got})
-                raise Broken(f"asked for argument {i} alone of {tracked}", f"rules of {others} ran", "no other")
+        for tracked in (indices, [i]):  # where it alone is tracked, the pass asks for all that is
+            others = _unasked(op, arrays, params, gs, i, tracked)
+            if others:
+                raise Broken(f"asked for argument {i} of {tracked}", f"rules of {sorted(others)} ran", "no other")
+
+
+def _unasked(
+    op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], wanted: int, tracked: Sequence[int]
+) -> set[int]:
+    """Arguments whose rules run, or that get a cotangent, where another's is asked for."""
+    xs = [leaf(a, j in tracked) for j, a in enumerate(arrays)]
+    ys = [(j, y) for j, y in enumerate(call(op, xs, params)[: op.differentiable]) if is_inexact(y._d)]
+    pulled = {j: g for (j, y), g in zip(ys, gs, strict=True) if y.requires_grad}
+    if not pulled:
+        return set()
+    tape, slot = current_tape(), next(y._s for _, y in ys if y.requires_grad)
+    if is_output(tape[slot]):
+        slot = source_slot(tape[slot])
+    found: set[int] = set()
+    for part in (pulled, dict([*pulled.items()][:1])) if len(pulled) > 1 else (pulled,):
+        ran: list[int] = []
+        got: dict[int, Any] = {}
+        backward = _watched(op, tape[slot][NUMBER], ran)
+        with np.errstate(all="ignore"):
+            need = None if len(tracked) == 1 else {xs[wanted]._s}
+            backward(tape[slot], slot, gs[0] if op.outputs == 1 else part, got, need, set())
+        in_vain = need is None and xs[wanted]._s in got  # that nothing is withheld is what a quick pass lives on
+        slots = {s for s, t in got.items() if s != rules.WITHHELD or t is not None or in_vain}
+        found |= {*ran} | {j for j, x in enumerate(xs) if getattr(x, "_s", None) in slots}
+    return found - {wanted}
 
 
 def _watched(op: Op, number: int, ran: list[int]) -> Any:
