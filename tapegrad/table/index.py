@@ -36,7 +36,8 @@ def _shown_by(e: Recorded) -> str:
     if not _is_basic(e.params[0]):
         return "IndexBackward0"
     items = [i for i in e.params[0] if i is not Ellipsis]
-    steps = [i for i in items if type(i) is not slice or i != ALL or len(items) == 1]
+    alone = len(items) == 1 and e.params[0][0] is not Ellipsis
+    steps = [i for i in items if type(i) is not slice or i != ALL or alone]
     if not steps:
         return "AliasBackward0"
     last = steps[-1]
