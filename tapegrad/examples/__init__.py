@@ -1,0 +1,1 @@
+"""Programs that use tapegrad, run as `python -m tapegrad.examples.NAME`."""
