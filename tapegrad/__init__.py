@@ -78,7 +78,7 @@ __version__ = "0.1.0"
 
 newaxis = None
 globals().update({_name: _names.lines_of("tg")[_name].resolve() for _name in ("stack", "tensor")})  # not the modules
-_ON_FIRST_USE = ("compat", "distributions", "overrides", "testing", "viz")  # and in no other way
+_ON_FIRST_USE = ("compat", "distributions", "examples", "overrides", "testing", "viz")  # and in no other way
 _PACKAGES = (
     "amp", "autograd", "cuda", "custom", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
     "serialization", "sparse", "special", "utils", *_ON_FIRST_USE,

@@ -10,6 +10,7 @@ from . import compat as compat
 from . import cuda as cuda
 from . import custom as custom
 from . import distributions as distributions
+from . import examples as examples
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg

@@ -56,6 +56,7 @@ LAYERS = [
     {"testing"},
     {"custom"},
     {"viz"},
+    {"examples"},
     {"compat", "moved"},
     {"__main__"},
 ]

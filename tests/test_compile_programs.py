@@ -115,7 +115,7 @@ def mlp(*sizes, activation=nn.Tanh):
 
 @program(*BOTH)
 def signed_distance(wrap):
-    """docs/examples/sdf_normals.py: surface, eikonal and normal loss; the learning rate falls."""
+    """The loss of signed distances: surface, eikonal and normal loss; the learning rate falls."""
 
     class Sine(nn.Module):
         def __init__(self, n_in, n_out, frequency):

@@ -13,8 +13,8 @@ import tapegrad as tg
 HERE = pathlib.Path(__file__).parent
 PROGRAM = HERE / "typed_program.py"
 MODULES = """
-amp autograd autograd.forward_ad autograd.function autograd.functional autograd.graph cuda custom distributions fft func
-linalg masked nn nn.functional nn.init nn.parameter nn.utils numpy optim optim.lr_scheduler optim.swa_utils overrides
+amp autograd autograd.forward_ad autograd.function autograd.functional autograd.graph cuda custom distributions examples fft
+func linalg masked nn nn.functional nn.init nn.parameter nn.utils numpy optim optim.lr_scheduler optim.swa_utils overrides
 random serialization sparse special testing utils utils.data viz
 """
 

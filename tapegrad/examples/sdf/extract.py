@@ -48,5 +48,5 @@ def surface_of(grid: Array) -> tuple[Array, Array]:
     if not grid.min() < 0 < grid.max():
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.intp)
     n = len(grid)
-    vertices, faces, _, _ = marching_cubes(np.pad(grid, 1, constant_values=2 / n), 0.0, gradient_direction="ascent")
+    vertices, faces, _, _ = marching_cubes(np.pad(grid, 1, constant_values=2 / n), 0.0, gradient_direction="descent")
     return (2 * vertices - 1) / n - 1, faces.astype(np.intp)

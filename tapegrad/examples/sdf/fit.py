@@ -48,7 +48,7 @@ def learning_rate(step: int, steps: int, highest: float) -> float:
 
 def train(
     model: nn.Module, samples: Samples, steps: int, seed: int = 0, compiled: bool = False, device: str = "cpu",
-    highest_rate: float = 1e-3,
+    highest_rate: float = 2e-3,
 ) -> int:  # fmt: skip
     """Fit the network; Ctrl-C ends the fit with what is learnt by then. Returns the number of steps made."""
     rng = np.random.default_rng(seed)
@@ -116,7 +116,12 @@ def load(path: Path) -> tuple[DistanceField, dict[str, Any]]:
 
 def pays(steps: int) -> bool:
     """Whether compiling the step takes less time than it saves: with JAX there, and for more than a few steps."""
-    return jax_is_there() and steps >= 500
+    return jax_is_there() and steps >= 1000
+
+
+def steps_for(frequency: float) -> int:
+    """How long a network of a frequency is trained."""
+    return int(max(1500, 150 * frequency))
 
 
 def frequency_for(detail: float) -> float:

@@ -66,7 +66,7 @@ class Nearest:
 
     def __call__(self, points: Array) -> tuple[Array, Array]:
         """The closest points (n, 3) and the indices (n,) of their pieces."""
-        found = [self.of_chunk(points[i : i + CHUNK]) for i in range(0, len(points), CHUNK)]
+        found = [self.of_chunk(points[i : i + CHUNK]) for i in range(0, max(len(points), 1), CHUNK)]
         return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
     def of_chunk(self, points: Array) -> tuple[Array, Array]:

@@ -169,7 +169,7 @@ def slice_place(grid: Array, up: int) -> float:
     return float((2 * best[len(best) // 2] + 1) / len(grid) - 1)
 
 
-def draw_slice(axes: Any, model: DistanceField, up: int, place: float, n: int = 360) -> Any:
+def draw_slice(axes: Any, model: DistanceField, up: int, place: float, n: int) -> Any:
     """f in a plane across the axis `up`: red inside, blue outside, lines of equal distance, the zero line in bold."""
     x, y = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n))
     first, second = sorted(i for i in range(3) if i != up)
@@ -222,6 +222,6 @@ def save_picture(
                 axes.set_title(name, fontsize=10, y=0.95)
                 figure.colorbar(scale, cax=place(left + 1.02, row, 0.02, 0.7, 0.2), extend="both")
         plane = place(1.16, 0, 0.92, 0.92)
-        image = draw_slice(plane, model, up, slice_place(surface.grid, up))
+        image = draw_slice(plane, model, up, slice_place(surface.grid, up), resolution * 2 // 3)
         figure.colorbar(image, cax=place(2.1, 0, 0.025, 0.92), extend="both")
         figure.savefig(path, facecolor="white")

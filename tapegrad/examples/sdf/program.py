@@ -23,7 +23,6 @@ import tapegrad as tg
 
 from . import curvature, field, fit, picture, report, samples, shape
 
-STEPS = 6000
 # What a file's name may end in, by the option that names it.
 ENDINGS = {"save": "safetensors", "mesh": "ply obj stl off glb", "picture": "png jpg pdf svg webp"}
 
@@ -42,7 +41,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="MESH",
         help="a mesh in any format that trimesh reads (default a trefoil knot)",
     )
-    add("--steps", type=int, help=f"training steps (default {STEPS}; 0 with --load)")
+    add("--steps", type=int, help="training steps (default 1500 to 6000, by the frequency; 0 with --load)")
     add("--width", type=int, default=128, help="units of each hidden layer (default %(default)s)")
     add("--frequency", type=float, help="of the sines; higher for finer detail (default by the thickness of the shape)")
     add("--seed", type=int, default=0, help="of all random numbers (default %(default)s)")
@@ -65,8 +64,8 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     )
     add("--curvature", action="store_true", help="mean and Gaussian curvature, in the picture and in the file of --mesh")
     chosen = parser.parse_args(arguments)
-    if chosen.steps is None:
-        chosen.steps = 0 if chosen.load else STEPS
+    if chosen.steps is None and chosen.load:
+        chosen.steps = 0
     chosen.picture = chosen.picture or Path("sdf.png")
     check(parser, chosen)
     return chosen
@@ -75,7 +74,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
 def check(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
     """Refuse before the training whatever can be known to fail after it."""
     for name, least in (("steps", 0), ("width", 1), ("resolution", 16)):
-        if getattr(chosen, name) < least:
+        if getattr(chosen, name) is not None and getattr(chosen, name) < least:
             parser.error(f"--{name} must be at least {least}")
     if chosen.frequency is not None and not 0 < chosen.frequency < math.inf:
         parser.error("--frequency must be above 0")
@@ -152,11 +151,12 @@ def trained(
     if model is None:
         model = field.DistanceField(chosen.width, chosen.frequency or fit.frequency_for(drawn.detail))
         clock.say(f"thin parts are {drawn.detail / report.SIZE:.1%} of its length thick: frequency {model.frequency:.0f}")
-    if chosen.steps:
+    steps = fit.steps_for(model.frequency) if chosen.steps is None else chosen.steps
+    if steps:
         model = model.to(chosen.device)
-        compiled = fit.pays(chosen.steps) if chosen.compile is None else chosen.compile
-        done = fit.train(model, drawn, chosen.steps, chosen.seed, compiled, chosen.device)
-        clock.say(f"trained {done} steps" if done == chosen.steps else f"stopped after {done} of {chosen.steps} steps")
+        compiled = fit.pays(steps) if chosen.compile is None else chosen.compile
+        done = fit.train(model, drawn, steps, chosen.seed, compiled, chosen.device)
+        clock.say(f"trained {done} steps" if done == steps else f"stopped after {done} of {steps} steps")
     return model
 
 

@@ -18,6 +18,7 @@ from .shape import CREASE_DEGREES, HALF_SIZE, Mesh, Solid, area_vectors, shared_
 
 Array = npt.NDArray[Any]
 
+POINTS = 20_000
 AWAY = 0.01  # points at this distance from every crease are away from creases; the shape is 1.8 long
 SIZE = 2 * HALF_SIZE
 
@@ -71,15 +72,15 @@ def extracted(model: DistanceField) -> Surface:
     return Surface(*surface_of(grid), grid)
 
 
-def measured(model: DistanceField, solid: Solid, surface: Surface, rng: np.random.Generator, n: int = 20_000) -> Report:
-    """The report of a fit, on n fresh points of the boundary and 5 n of the box around the shape."""
-    points, normals, _ = solid.sample(n, rng)
+def measured(model: DistanceField, solid: Solid, surface: Surface, rng: np.random.Generator) -> Report:
+    """The report of a fit, on POINTS fresh points of the boundary and 5 POINTS of the box around the shape."""
+    points, normals, _ = solid.sample(POINTS, rng)
     g = gradients(model, points)
     length = np.linalg.norm(g, axis=1)
     cosine = np.einsum("ni,ni->n", g, normals) / np.maximum(length, 1e-12)
     angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
     creases = crease_points(solid)
-    away = cKDTree(creases).query(points)[0] > AWAY if len(creases) else np.ones(n, dtype=bool)
+    away = cKDTree(creases).query(points)[0] > AWAY if len(creases) else np.ones(len(points), dtype=bool)
 
     corners = surface.vertices[surface.faces]
     areas = np.linalg.norm(area_vectors(corners), axis=1)
@@ -87,7 +88,7 @@ def measured(model: DistanceField, solid: Solid, surface: Surface, rng: np.rando
     return Report(
         summary(angle), summary(angle[away]), float(away.mean()), float(np.abs(length - 1).mean()),
         float(np.abs(distances(model, points)).mean() / SIZE), chamfer(solid, points, corners, areas, rng),
-        overlap(model, solid, 5 * n, rng), count, solid.parts(),
+        overlap(model, solid, 5 * POINTS, rng), count, solid.parts(),
         float(np.bincount(label, areas).min() / areas.sum()) if count else math.nan,
     )  # fmt: skip
 

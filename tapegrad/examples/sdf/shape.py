@@ -237,8 +237,9 @@ class Solid:
     """The union of a mesh's shells: which points are inside, how far its boundary is, points on the boundary.
 
     The boundary is represented by small triangles `pieces` (p, 3 corners, 3) with normals at their corners; what lies inside
-    other shells is left out. What is thinner than 2 RADIUS, sheets without an inside too, counts as the union of the
-    balls of RADIUS about `core`, points (c, 3) in its middle: so no neck breaks that a network or a grid cannot resolve.
+    other shells is left out. What is thinner than 2 RADIUS counts as the union of the balls of RADIUS about `core`, points
+    (c, 3) in its middle, and pieces with the outside on both sides, `sheet` (p,), as plates 2 RADIUS thick: no neck and no
+    wall breaks that a network or a grid cannot resolve.
     """
 
     def __init__(self, mesh: Mesh) -> None:
@@ -259,6 +260,8 @@ class Solid:
         self.normals = interpolated(mesh.corners[self.faces], corner_normals(mesh)[self.faces], self.pieces)
         self.areas = np.linalg.norm(area_vectors(self.pieces), axis=1)
         self.nearest = Nearest(self.pieces)
+        middles, outwards = self.pieces.mean(axis=1), unit(area_vectors(self.pieces))
+        self.sheet = ~self.inside(middles - STEP_OFF * outwards)
         self.core = self.thin_core(longest, np.random.default_rng(0))
         self.nearest_core = cKDTree(self.core) if len(self.core) else None
 
@@ -282,7 +285,8 @@ class Solid:
         other way: sharp edges are thin, too, and stay as they are."""
         core = np.zeros((0, 3))
         middles = self.pieces.mean(axis=1)
-        promising = ~self.inside(middles - (2 * RADIUS + longest) * unit(area_vectors(self.pieces)))
+        beyond = middles - (2 * RADIUS + longest) * unit(area_vectors(self.pieces))
+        promising = ~self.inside(beyond) & ~self.sheet
         for _ in range(2):
             if not promising.any():
                 break
@@ -294,10 +298,10 @@ class Solid:
             thin = np.flatnonzero(way < math.inf)
             _, opposite = self.nearest(points[thin] - way[thin, None] * normals[thin])
             facing = np.einsum("ni,ni->n", normals[thin], unit(self.normals[opposite].mean(axis=1)))
-            thin = thin[(facing < -0.7) | (way[thin] < 0.1 * RADIUS)]
+            thin = thin[facing < -0.7]
             core = np.concatenate([core, points[thin] - way[thin, None] / 2 * normals[thin]])
             if len(core):
-                promising = cKDTree(core).query(middles)[0] < longest + RADIUS
+                promising = (cKDTree(core).query(middles)[0] < longest + RADIUS) & ~self.sheet
         return core
 
     def inside(self, points: Array) -> Array:
@@ -311,7 +315,7 @@ class Solid:
         sign = np.where(self.inside(points), -1.0, 1.0)
         flat = unit(self.normals[piece].mean(axis=1))
         gradient = np.where(distance[:, None] > 1e-6, unit(away) * sign[:, None], flat)
-        distance *= sign
+        distance = sign * distance - RADIUS * (self.sheet[piece] & (sign > 0))
         if self.nearest_core is not None:
             to_core, index = self.nearest_core.query(points)
             thick = to_core - RADIUS < distance
@@ -332,18 +336,18 @@ class Solid:
         return (at * self.pieces[piece]).sum(axis=1), unit((at * self.normals[piece]).sum(axis=1)), piece
 
     def thickness(self, points: Array, normals: Array) -> Array:
-        """How thick the solid, or the gap in front of it, is at points of the boundary (n, 3): shape (n,), up to WIDEST.
+        """How thick the solid is at points of the boundary (n, 3), and the gap in front of it: shape (n, 2), up to WIDEST.
 
-        It is the way straight inwards to the other side, or outwards to the next part, whichever is shorter.
+        They are the ways straight inwards to the other side and outwards to the next part.
         """
-        least = np.full(len(points), WIDEST)
-        for side in (-1.0, 1.0):
+        found = np.full((len(points), 2), WIDEST)
+        for column, side in enumerate((-1.0, 1.0)):
             left = np.arange(len(points))
             for way in THINNEST * 2 ** np.arange(0, math.log2(WIDEST / THINNEST), 0.5):
                 through = self.inside(points[left] + side * way * normals[left]) != (side < 0)
-                least[left[through]] = np.minimum(least[left[through]], way)
+                found[left[through], column] = way
                 left = left[~through]
-        return least
+        return found
 
     def parts(self) -> int | None:
         """How many connected surfaces bound the solid: shells that run into each other are one. None for MANY_SHELLS."""
