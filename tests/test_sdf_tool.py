@@ -62,7 +62,7 @@ def small(monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------ bad input
 
-PLY = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty float z\nend_header\n0 0 0\n1 1 1\n"
+PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\nend_header\n0 0 0\n"
 BAD = {
     "empty.obj": (b"", "the file is empty"),
     "points.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", "no faces"),
@@ -404,9 +404,8 @@ def test_a_fit_is_saved_loaded_and_extracted(tmp_path, capsys):
 
     model, frame = fit.load(saved)
     assert (model.width, model.frequency) == (16, 10.0) and frame["centre"] == pytest.approx([10, 0, 0], abs=1e-4)
-    assert (
-        program.main(["--load", str(saved), "--mesh", str(mesh), "--curvature", "--picture", str(tmp_path / "q.png")]) == 0
-    )
+    drawn = ["--curvature", "--picture", str(tmp_path / "q.png"), "--resolution", "32"]
+    assert program.main(["--load", str(saved), "--mesh", str(mesh), *drawn]) == 0
     found = trimesh.load(mesh)
     np.testing.assert_allclose(np.linalg.norm(found.vertices - [10, 0, 0], axis=1), 3, atol=0.5)
     names = found.metadata["_ply_raw"]["vertex"]["properties"]
