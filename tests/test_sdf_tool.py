@@ -312,7 +312,7 @@ def test_samples_are_on_the_boundary_and_denser_where_it_is_thin():
 class Sphere(tg.nn.Module):
     """The exact field of a sphere of radius 1/2."""
 
-    frequency = 10.0
+    frequency = 30.0
 
     def __init__(self):
         super().__init__()
@@ -403,7 +403,7 @@ def test_a_fit_is_saved_loaded_and_extracted(tmp_path, capsys):
     assert float(said.out.partition("away from creases       mean ")[2].partition(",")[0]) < 15
 
     model, frame = fit.load(saved)
-    assert (model.width, model.frequency) == (16, 10.0) and frame["centre"] == pytest.approx([10, 0, 0], abs=1e-4)
+    assert (model.width, model.frequency) == (16, 15.0) and frame["centre"] == pytest.approx([10, 0, 0], abs=1e-4)
     drawn = ["--curvature", "--picture", str(tmp_path / "q.png"), "--resolution", "32"]
     assert program.main(["--load", str(saved), "--mesh", str(mesh), *drawn]) == 0
     found = trimesh.load(mesh)

@@ -38,11 +38,11 @@ class Sine(nn.Module):
 class DistanceField(nn.Module):
     """The distance from a sphere plus a correction learnt by a network of sines, which is small at first."""
 
-    def __init__(self, width: int = 128, frequency: float = 20.0, hidden_layers: int = 3) -> None:
+    def __init__(self, width: int = 128, frequency: float = 30.0, hidden_layers: int = 3) -> None:
         super().__init__()
         self.width, self.frequency, self.hidden_layers = width, frequency, hidden_layers
         layers: list[nn.Module] = [Sine(3, width, frequency, first=True)]
-        layers += [Sine(width, width, frequency) for _ in range(hidden_layers - 1)]
+        layers += [Sine(width, width, frequency / 2) for _ in range(hidden_layers - 1)]
         last = nn.Linear(width, 1)
         last.weight = nn.Parameter(0.1 * last.weight.detach())
         self.correction = nn.Sequential(*layers, last)

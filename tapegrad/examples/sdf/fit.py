@@ -38,7 +38,7 @@ def loss_of(model: nn.Module, batch: Tensor) -> tuple[Tensor, Tensor]:
     off = ((gradient - direction).square().sum(dim=1) + 1e-12).sqrt()
     normal, around = off[: BATCH[0]].mean(), off[BATCH[0] :].mean()
     value = on_surface.mean() + near.mean() + 0.3 * box.mean()
-    return 30 * value + normal + 0.3 * around + 0.1 * eikonal, eikonal
+    return 30 * value + 2.5 * normal + 0.3 * around + 0.1 * eikonal, eikonal
 
 
 def learning_rate(step: int, steps: int, highest: float) -> float:
@@ -121,9 +121,9 @@ def pays(steps: int) -> bool:
 
 def steps_for(frequency: float) -> int:
     """How long a network of a frequency is trained."""
-    return int(max(1500, 150 * frequency))
+    return int(max(1500, 100 * frequency))
 
 
 def frequency_for(detail: float) -> float:
     """The frequency of the sines for a shape whose thin parts are `detail` thick."""
-    return float(np.clip(0.6 / detail, 10, 40))
+    return float(np.clip(0.9 / detail, 15, 60))

@@ -68,7 +68,7 @@ class Report:
 
 def extracted(model: DistanceField) -> Surface:
     """The surface on a grid that is finer for networks of higher frequency."""
-    grid = on_grid(lambda points: distances(model, points), max(3, math.ceil(model.frequency / 7)))
+    grid = on_grid(lambda points: distances(model, points), max(3, math.ceil(model.frequency / 10)))
     return Surface(*surface_of(grid), grid)
 
 
