@@ -57,7 +57,6 @@ class Mesh:
     centre: Array
     scale: float
     warnings: list[str] = dataclasses.field(default_factory=list)
-    closed: bool = True
 
     @property
     def frame(self) -> dict[str, Any]:
@@ -185,7 +184,6 @@ def orient(mesh: Mesh) -> None:
             inverted[inverted] = outer(corners[a_face[inverted]].mean(axis=1)) < 0.5
         faces = np.where(inverted[component][:, None], faces[:, ::-1], faces)
     mesh.faces = faces
-    mesh.closed = bool(np.all(counts % 2 == 0)) and not one_sided.any()
     warn(mesh, n, counts, int(flipped.sum()), int(inverted.sum()), int(one_sided.sum()))
 
 
@@ -269,9 +267,8 @@ class Solid:
         """Which pieces have the outside in front and the inside behind (p,), by the winding numbers beside their centres."""
         centres, step = pieces.mean(axis=1), STEP_OFF * unit(area_vectors(pieces))
         front, back = self.winding(centres + step), self.winding(centres - step)
-        return np.asarray(
-            (front < 0.5) & ((back > 0.5) | (back - front > 0.5))
-        )  # the last: a sheet with or without an inside
+        behind = (back > 0.5) | (back - front > 0.5)  # the last: an open sheet
+        return np.asarray((front < 0.5) & behind)
 
     def beside_another(self, pieces: Array, state: Array) -> Array:
         """Which pieces have neighbours of the other state."""
