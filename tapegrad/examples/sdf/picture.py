@@ -221,7 +221,7 @@ def save_picture(
             if scale is not None:
                 axes.set_title(name, fontsize=10, y=0.95)
                 figure.colorbar(scale, cax=place(left + 1.02, row, 0.02, 0.7, 0.2), extend="both")
-        plane = place(1.16, 0, 0.92, 0.92)
+        plane = place(1.16, 0, 0.9, 0.9, 0.12)
         image = draw_slice(plane, model, up, slice_place(surface.grid, up), resolution * 2 // 3)
-        figure.colorbar(image, cax=place(2.1, 0, 0.025, 0.92), extend="both")
+        figure.colorbar(image, cax=place(2.09, 0, 0.025, 0.9, 0.12), extend="both")
         figure.savefig(path, facecolor="white")
