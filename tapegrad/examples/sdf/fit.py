@@ -121,7 +121,7 @@ def pays(steps: int) -> bool:
 
 def steps_for(frequency: float) -> int:
     """How long a network of a frequency is trained."""
-    return int(max(1000, 50 * frequency))
+    return int(1000 + max(0, 100 * (frequency - 15)))
 
 
 def frequency_for(detail: float) -> float:

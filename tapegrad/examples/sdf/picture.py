@@ -214,13 +214,13 @@ def save_picture(
             return figure.add_axes((left / 2.3, (1.1 * (rows - 1 - row) + bottom) / (1.1 * rows), w / 2.3, h / (1.1 * rows)))
 
         for k, (name, image, scale) in enumerate(renders):
-            row, left = (0, 0.02) if k == 0 else (1, 0.02 + 1.15 * (k - 1))
+            row, left = (0, 0.02) if k == 0 else (1, 0.02 + 1.12 * (k - 1))
             axes = place(left, row, 1, 1, 0.02)
             axes.imshow(image, interpolation="nearest")
             axes.set_axis_off()
             if scale is not None:
                 axes.set_title(name, fontsize=10, y=0.95)
-                figure.colorbar(scale, cax=place(left + 1.02, row, 0.02, 0.7, 0.2), extend="both")
+                figure.colorbar(scale, cax=place(left + 0.98, row, 0.02, 0.7, 0.2), extend="both")
         plane = place(1.16, 0, 0.9, 0.9, 0.12)
         image = draw_slice(plane, model, up, slice_place(surface.grid, up), resolution * 2 // 3)
         figure.colorbar(image, cax=place(2.09, 0, 0.025, 0.9, 0.12), extend="both")

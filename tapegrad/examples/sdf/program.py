@@ -41,7 +41,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="MESH",
         help="a mesh in any format that trimesh reads (default a trefoil knot)",
     )
-    add("--steps", type=int, help="training steps (default 1000 to 3000, by the frequency; 0 with --load)")
+    add("--steps", type=int, help="training steps (default 1000 to 5500, by the frequency; 0 with --load)")
     add("--width", type=int, default=128, help="units of each hidden layer (default %(default)s)")
     add("--frequency", type=float, help="of the sines; higher for finer detail (default by the thickness of the shape)")
     add("--seed", type=int, default=0, help="of all random numbers (default %(default)s)")
