@@ -30,6 +30,19 @@ def test_hooks_on_the_arguments_of_a_transformed_function():
     assert not leaves.WATCHED_LEAVES
 
 
+def test_hooks_on_an_argument_whose_reader_is_kept():
+    kept = []
+
+    def hooked(z):
+        z.register_hook(lambda g: g * 10)
+        kept.append(z.sin())
+        return kept[-1].sum()
+
+    x = np.array([0.1, 0.2])
+    np.testing.assert_allclose(tg.func.grad(hooked)(x), 10 * np.cos(x))
+    np.testing.assert_allclose(kept[0].detach(), np.sin(x))
+
+
 def test_taylor_coefficients_of_numbers_beside_arrays():
     """The second derivative of sin x_0 in each of three sums is - sin x_0; it was counted once."""
     x = np.array([0.1, 0.2, 0.3])

@@ -282,7 +282,7 @@ class BackwardPass:
                         home.pop(s, None)
                         drop_slot_hooks(home, s)
                     elif self.drop_unreferenced:
-                        continue
+                        pass  # what something refers to stays usable
                     elif number in EMPTIED:
                         home[s] = EMPTIED[number](e)
                     elif number >= 0 and not BY_ID[number].saves_nothing:
