@@ -374,6 +374,7 @@ def test_cond(mode, sign):
         close(run(mode, transform(total(branches)), x), transform(total(choose))(x))
 
 
+@pytest.mark.counted
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")
 def test_one_program_holds_both_branches():
     f = tg.compile(lambda x: func.grad(lambda x: branches(x)[0].sum())(x), fullgraph=True)
@@ -516,6 +517,7 @@ def test_against_jax():
 # ----------------------------------------------------------------------------------------------------------- checkpoint
 
 
+@pytest.mark.counted
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")
 def test_checkpoints_are_compiled():
     def loss(w, x):
@@ -537,6 +539,7 @@ def test_checkpoints_are_compiled():
     close(*got)
 
 
+@pytest.mark.counted
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")
 def test_a_compiled_scan_saves_only_its_carry():
     """The body's other values are computed again: three a step would be kept else."""

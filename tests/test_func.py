@@ -433,6 +433,7 @@ def test_an_exception_inside_restores_everything():
 # ---------------------------------------------------------------------------------------------- memory, threads, tasks
 
 
+@pytest.mark.counted
 def test_nothing_stays_on_the_tape():
     tg.tape().clear()
     g = grad(grad(grad(f)))

@@ -529,6 +529,7 @@ def test_shared_memory_is_written_by_a_spawned_process():
     assert rows.tolist() == [[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]
 
 
+@pytest.mark.counted
 def test_compile_in_place():
     pytest.importorskip("jax")
     layer = nn.Linear(2, 1)

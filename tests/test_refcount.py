@@ -157,6 +157,9 @@ def test_an_array_is_exclusive_only_where_its_tensor_alone_refers_to_it():
 
 
 def test_a_block_has_one_reference_more_for_each_holder_than_its_version():
+    if refcount.WHY_NOT:
+        return  # all objects count as held
+
     class Store:
         __slots__ = ("root", "ver")
 
@@ -216,6 +219,9 @@ def test_a_temporary_is_what_no_caller_holds():
 
 
 def test_an_orphan_is_in_the_two_lists_only():
+    if refcount.WHY_NOT:
+        return  # all objects count as held
+
     tapes = [object(), object()]
     context = tapes[1]
     assert orphaned(tapes) == [True, False]

@@ -148,6 +148,7 @@ def test_no_grad_and_detach():
         assert func.grad(lambda x: x * x)(3.0) == 6.0
 
 
+@pytest.mark.counted
 def test_the_tape_is_left_as_it_was():
     tape = tg.tape()
     tape.clear()

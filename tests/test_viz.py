@@ -534,6 +534,7 @@ def test_memory_counts_an_array_once_and_apart_those_of_leaves(empty_tape):
     assert [row.nbytes for row in held.rows] == [2000, 2000] and y is not None
 
 
+@pytest.mark.counted
 def test_memory_counts_the_whole_array_that_a_view_keeps(empty_tape):
     x = tg.ones(1000, requires_grad=True)
     y = (x * 2.0)[:3].exp()
