@@ -1,11 +1,24 @@
 """tapegrad: gradients of any order for NumPy, recorded on a Wengert tape. Names follow PyTorch.
 
-The functions come from the table of public names, `functions/names.py`; here stand the names of all else. What is not
-imported here is when its name is first asked for.
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.func.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))  # of functions of arrays, floats or tensors
+    array([ 3., 12.])
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x**3).sum().backward()  # as in PyTorch
+    >>> x.grad
+    tensor([ 3., 12.])
+
+Packages: `func` (transforms of functions), `autograd`, `nn`, `optim`, `utils.data`, `distributions`, `linalg`, `fft`,
+`special`, `numpy` (NumPy's names for tensors). `compile` makes one program of a training step; `viz`, `profile` and
+`summary` show what runs; `save` and `load` know PyTorch's files. `python -m tapegrad --as torch program.py` runs a program
+that imports torch.
 
 The docstrings of functions have a part "Derivative:", the gradient of each argument for g, the gradient of the result with
 PyTorch's convention for complex numbers; operands that were broadcast get the sum.
 """
+
+# The functions come from the table of public names, functions/names.py; here stand the names of all else. What is not
+# imported here is when its name is first asked for.
 
 from __future__ import annotations
 

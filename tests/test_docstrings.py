@@ -150,3 +150,7 @@ def test_methods_in_place_carry_the_text_of_their_function():
         for line in names.at(form):
             doc = text_of(getattr(tg.Tensor, line.name + "_"))
             assert doc.endswith("\n\n" + text_of(line.resolve())), line.name
+
+
+def test_the_package_text_begins_with_examples():
+    assert not list(failures(tg, tg.__doc__))

@@ -1,4 +1,7 @@
-"""Transforms of functions: derivatives of any order in every mode, and functions of batches."""
+"""Transforms of functions: derivatives of any order in every mode, and functions of batches.
+
+The functions may be plain NumPy code. They get tensors; results have the type of the arguments: arrays, floats or tensors.
+"""
 
 from __future__ import annotations
 
