@@ -124,17 +124,21 @@ def arrange(
     xs = placed(rows, above, below, widths, count)
     left = min([xs[v] - widths[v] / 2 for v in range(len(widths))], default=0.0) - MARGIN
     xs = [x - left for x in xs]
-    tops, bottoms, y = [], [], MARGIN
-    for row in rows:
+    tops: list[float] = []
+    bottoms: list[float] = []
+    y = MARGIN
+    for r, row in enumerate(rows):
+        height = max([sizes[v][1] for v in row if v < count], default=0.0)
+        if r:
+            y += GAP_Y if height and bottoms[-1] > tops[-1] else GAP_Y / 2  # there arrows cross a frame
         tops.append(y)
-        y += max([sizes[v][1] for v in row if v < count], default=0.0)
+        y += height
         bottoms.append(y)
-        y += GAP_Y
     centres = [(xs[v], (tops[layer[v]] + bottoms[layer[v]]) / 2) for v in range(count)]
     paths = [[p for v in chain[1:-1] for p in ((xs[v], tops[layer[v]]), (xs[v], bottoms[layer[v]]))] for chain in chains]
     attach(paths, edges, centres, sizes, ports)
     width = max([xs[v] + widths[v] / 2 for v in range(len(widths))], default=0.0) + MARGIN
-    return Layout(centres, paths, width, y - GAP_Y + MARGIN)
+    return Layout(centres, paths, width, y + MARGIN)
 
 
 class Frame(NamedTuple):
