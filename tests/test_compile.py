@@ -875,6 +875,13 @@ def test_functions_that_change_python_state_run_eagerly_at_every_call(capsys):
     given = Config(n=0)
     eagerly(lambda a, c: (setattr(c, "n", c.n + 1), a)[1], X, given, match="'n' changed")
     assert given.n == 5
+    counts = [0]
+
+    def counting(a):
+        counts[0] += 1
+        return a * 2 if counts[0] > 99 else a
+
+    eagerly(counting, X, match=": item 0 changed from")
     for items in ([], {}):
         compiled = tg.compile(lambda a, items: (items.append(1) if isinstance(items, list) else items.update(k=1), a)[1])
         messages = warned([lambda f=compiled, items=items: f(X, items)] * 4)

@@ -221,7 +221,8 @@ def change(place: Place) -> str:
     container, key, value = place
     if type(container) is Computed:
         return f"{container.what} changed from {shown(value)} to {shown(held(container, key))}"
-    what = "the number of items or attributes" if key is LENGTH else WHAT.get(type(container)) or repr(key)
+    name = repr(key) if isinstance(key, str) else f"item {key!r}"
+    what = "the number of items or attributes" if key is LENGTH else WHAT.get(type(container)) or name
     return f"{what} changed from {shown(value)} to {shown(held(container, key))}"
 
 
