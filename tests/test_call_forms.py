@@ -104,6 +104,13 @@ ERRORS = [
 ]  # fmt: skip
 
 
+def test_integer_class_probabilities_are_explained():
+    with pytest.raises(RuntimeError, match=r"multi-target not supported\. Class probabilities, .* \.float\(\) makes them"):
+        F.cross_entropy(X, F.one_hot(tg.tensor([0, 2]), 3))
+    with pytest.raises(RuntimeError, match="multi-target not supported$"):
+        F.cross_entropy(X, tg.tensor([[0], [2]]))
+
+
 @pytest.mark.parametrize("number", range(len(ERRORS)))
 def test_first_sentences(number):
     call, kind, text = ERRORS[number]

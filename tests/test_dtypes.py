@@ -178,6 +178,7 @@ def test_foreign_byte_order():
 )
 def test_to_numpy(given, expected):
     assert dtypes.to_numpy(given) == np.dtype(expected)
+    assert str(tg.ones(2).to(given).dtype) == f"torch.{expected}"
 
 
 @pytest.mark.parametrize("given", [None, "float32", 3, str, object, np.zeros(2), np.longdouble])

@@ -66,6 +66,8 @@ def test_an_error_of_the_outermost_module_itself():
         "Target 5 is out of bounds.",
         "In layer CrossEntropyLoss(), called with float32 (2, 3), target=int64 (2,).",
     ]
+    with pytest.raises(RuntimeError, match=r"\nIn layer Linear\(.*\), called with array of float64 \(4, 3\)\."):
+        nn.Linear(3, 2)(np.ones((4, 3)))
     with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'x'\nIn layer Outer\(\), called"):
         Outer()()
 

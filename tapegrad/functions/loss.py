@@ -57,9 +57,12 @@ def _check_margin(margin: float) -> None:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
 
-def _check_one_target(rank: int) -> None:
+PROBABILITIES = ". Class probabilities, for cross_entropy, are floating point: .float() makes them."
+
+
+def _check_one_target(rank: int, remedy: str = "") -> None:
     if rank > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported{remedy}")
 
 
 def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
@@ -831,7 +834,7 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
         got = shape_of(labels)[0] if shape_of(labels) else 1
         raise ValueError(f"Expected input batch_size ({sizes[0]}) to match target batch_size ({got}).")
     if len(sizes) <= 2:
-        _check_one_target(len(shape_of(labels)))
+        _check_one_target(len(shape_of(labels)), PROBABILITIES if shape_of(labels) == sizes else "")
     if labels._d.dtype.kind not in "iu":
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {errors.dtype_name(labels._d.dtype)}. Class indices are "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..functions.overrides import State, within
 from ..tensor.access import raw
@@ -90,6 +92,8 @@ def describe(module: Any, args: Any, kwargs: Any) -> str:
 
 def described_value(value: Any) -> str:
     """Short description of an argument."""
+    if isinstance(value, np.ndarray):
+        return f"array of {value.dtype} {value.shape}"
     if not isinstance(value, Tensor):
         return type(value).__name__
     return repr(value) if is_lazy(value) else f"{raw(value).dtype} {tuple(value.shape)}"

@@ -126,7 +126,7 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
             dtype, device = a.dtype, a.device
         elif isinstance(a, str | dtypes.device) or type(a) is int:
             device = a
-        elif dtypes.is_dtype(a):
+        elif dtypes.is_dtype(a) or (isinstance(a, type) and issubclass(a, np.generic)):
             dtype = a
         elif a is not None and not isinstance(a, bool):
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
