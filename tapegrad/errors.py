@@ -869,6 +869,13 @@ def remark(error: BaseException, args: Sequence[Any]) -> str | None:
     return None
 
 
+def add_remark(error: BaseException, args: Sequence[Any] = ()) -> None:
+    """Add the remark as a note, once however many transforms the error passes through."""
+    text = remark(error, args)
+    if text is not None and text not in getattr(error, "__notes__", ()):
+        error.add_note(text)
+
+
 NO_GRADIENT = (
     "It carries no gradient. float(x), x.item(), math.sin(x) and what is written into an array of NumPy are plain numbers: "
     "numpy.sin(x) is recorded, and so are writes into tapegrad.numpy.zeros(n)."

@@ -394,6 +394,22 @@ def test_errors_of_code_for_arrays_have_a_remark(f, x, kind, note):
         assert [n.endswith(note) for n in caught.value.__notes__] == [True]
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        tg.func.jacfwd,
+        tg.func.laplacian,
+        tg.func.vmap,
+        lambda f: tg.func.nth_derivative(f, 2),
+        lambda f: lambda x: tg.func.jvp(f, (x,), (x,)),
+    ],
+)
+def test_forward_transforms_have_the_remark(transform):
+    with pytest.raises(AttributeError) as caught:
+        transform(lambda x: x.astype(float))(np.ones((2, 3)))
+    assert [n.endswith("numpy.astype(x) is NumPy's.") for n in caught.value.__notes__] == [True]
+
+
 def test_a_write_into_the_argument_has_a_remark():
     def doubled(x):
         x *= 2

@@ -105,9 +105,7 @@ class DiffInputs:
         except BaseException as error:
             restore_recording(previous)
             self.finish()
-            remark = errors.remark(error, args)
-            if remark is not None and remark not in getattr(error, "__notes__", ()):
-                error.add_note(remark)
+            errors.add_remark(error, args)
             raise
         finally:
             self.touched.abandoned()

@@ -108,10 +108,12 @@ class Level:
         TRANSFORMING.set(None)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *rest: object) -> None:
         self.close()
         TRANSFORMING.set(self._previous[1])
         LEVEL.set(self._previous[0])
+        if error is not None:
+            errors.add_remark(error)
 
     def abandoned(self) -> None:
         """It no longer stands for the innermost level: close it, and those around it that are left as well."""
