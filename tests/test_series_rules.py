@@ -86,6 +86,10 @@ def test_determinant_to_high_order():
     gradients = coefficients(lambda x: tg.func.grad(tg.linalg.det)(x), np.eye(3) * 2, np.eye(3))
     for k, c in enumerate(gradients):  # det(A) A^-T = (2 + t)**2 I
         np.testing.assert_allclose(c.numpy(), np.eye(3) * [4, 4, 1, *[0] * 8][k], atol=1e-12)
+    cofactors = np.stack([np.linalg.det(a + t * b) * np.linalg.inv(a + t * b).T.ravel() for t in points])
+    want = np.polynomial.polynomial.polyfit(points, cofactors, 2)
+    for k, c in enumerate(coefficients(lambda x: tg.func.grad(tg.linalg.det)(x), a, b)):
+        np.testing.assert_allclose(c.numpy().ravel(), want[k] if k < 3 else 0.0, rtol=1e-12, atol=1e-11)
 
 
 def test_matrix_exponential_to_high_order():

@@ -1,7 +1,6 @@
 """What a tensor is to the machine, and what the modules on the path of every operation share.
 
-What they look up at each call stands in globals of their own, which `connect` sets: the facade's classes, the array type,
-the dtypes of the fast path.
+What they look up at each call stands in globals, which `connect` sets: the facade's classes, array type, dtypes.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ def renew_lock() -> None:
 
 def leaf_of(slot: int) -> Any:
     """The leaf that receives a slot's gradient; None if it died or no longer requires grad."""
-    ref = LEAVES.get(slot)
-    leaf = ref() if ref is not None else None
+    leaf = ref() if (ref := LEAVES.get(slot)) is not None else None
     return leaf if leaf is not None and leaf._s == slot else None
 
 

@@ -1,13 +1,13 @@
 """The backward pass of one output into its leaves: one walk down the tape; what follows it is in `gradient`.
 
-An entry reads only older slots, so that the cotangent of each is complete when the walk comes to it. `reverse` has the pass
-that is asked for more.
+An entry reads only older slots, so that the cotangent of each is complete when the walk comes to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, dropwhile, islice, takewhile
 from typing import Any
 
 from ..refcount import REFS_LISTED_SLOT, getrefcount
@@ -17,44 +17,51 @@ from .plain_vjp import ReplayKind
 from .reach import reach
 from .tape import Tape
 
-PATIENCE = 64  # entries that a walk passes before it looks whether it would rather search
+FEW, PATIENCE = 8, 64  # entries that a walk lists first; that it passes before it looks whether it would rather search
 
 
 def walk(root: int, g: Any, tape: Tape, replay: ReplayKind) -> tuple[dict[int, Any], list[int]] | None:
     """Cotangents of the leaves by slot, and the slots of the entries that were visited, which stay on the tape.
 
-    None where the pass is not so plain: it comes to links, packed arrays, entries of another thread or released ones, or a
-    rule gave no cotangent. Then nothing has been done.
+    None, and nothing done, where it comes to links, packed arrays, entries released or another thread's, or no cotangent.
     """
     cot = {root: g}
     order: list[int] = []
-    entries: Iterable[tuple[int, Any]] = reversed(tape.items())
-    if tape.special > 0:
-        entries = takewhile(lambda item: item[0] > tape.special, entries)
+    newest = list(islice(reversed(tape), FEW))
+    plain: Any = partial(takewhile, tape.special.__lt__) if tape.special > 0 else iter
     try:
-        far = visit(entries, cot, order, replay, PATIENCE)
-    except RuntimeError:  # another thread records on the same tape; a rule that fails will fail again
+        far = visit(plain(newest), tape, cot, order, replay, PATIENCE)
+        if far is None and newest:
+            far = visit(plain(chain.from_iterable(older(newest, tape))), tape, cot, order, replay, PATIENCE)
+    except (KeyError, RuntimeError):  # the tape has changed; a rule that fails will fail again
         return None
     if far:
         found, homes = reach(cot, tape)
         if homes or min(found) <= tape.special:
             return None
-        visit([(s, found[s]) for s in sorted(found, reverse=True)], cot, order, replay, len(found))
+        visit(sorted(found, reverse=True), found, cot, order, replay, len(found))
     return None if max(cot, default=0) >= 0 else (cot, order)
 
 
+def older(part: list[int], tape: Tape) -> Iterator[list[int]]:
+    """Slots in lists: rules and other threads record meanwhile, and CPython's iterator of a dict then reads freed memory."""
+    while part := list(islice(dropwhile(part[-1].__le__, reversed(tape)), 4 * len(part))):
+        yield part
+
+
 def visit(
-    entries: Iterable[tuple[int, Any]], cot: dict[int, Any], order: list[int], replay: ReplayKind, patience: int
-) -> bool:
+    slots: Iterable[int], entries: Mapping[int, Any], cot: dict[int, Any], order: list[int], replay: ReplayKind, bound: int
+) -> bool | None:
     """Run the rules of the entries for whose slots there are cotangents, from the newest on; adds their slots to `order`.
 
-    Whether it gave up, because most entries are of other graphs.
+    Whether it gave up, because most entries are of other graphs; None at the end of the slots.
     """
     table, take, see = replay.table, cot.pop, order.append
     mutable_slots: set[int] = set()
     passed = 0
-    for s, e in entries:
+    for s in slots:
         if s in cot:
+            e = entries[s]
             number = e[NUMBER]
             try:
                 backward = table[number]
@@ -69,9 +76,9 @@ def visit(
             if not passed & (passed - 1):  # at powers of two
                 if max(cot, default=0) <= 0:
                     return False
-                if passed > patience + 2 * len(order):
+                if passed > bound + 2 * len(order):
                     return True
-    return False
+    return None
 
 
 def release(

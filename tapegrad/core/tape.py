@@ -134,7 +134,6 @@ TAPES: list[Tape] = []
 def find(slot: int) -> tuple[Tape, Entry] | None:
     """The tape and entry of a slot, on whichever thread's tape it stands."""
     for tape in tuple(TAPES):
-        entry = tape.get(slot)
-        if entry is not None:
+        if (entry := tape.get(slot)) is not None:
             return tape, entry
     return None

@@ -8,6 +8,7 @@ number `scalar`, and their rules run on floats; where `math` raises (log(0), exp
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import Any
 
 from ..core import record
@@ -270,9 +271,7 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     e = None
     mutable_slots: set[int] = set()
     try:
-        for s in reversed(tape):
-            if s <= floor:
-                break
+        for s in list(takewhile(floor.__lt__, reversed(tape))):  # a list: the tape may change under an iterator
             g = cot.pop(s, None)
             if g is None:
                 continue
