@@ -169,9 +169,9 @@ def linear_backward(replay: ReplayKind, op: Op, accumulate: Callable[..., None] 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
-        if sa in cot:
-            accumulate(cot, sa, t, mutable_slots)
-        else:
+        if sa not in cot:
             cot[sa] = t
+        elif sa:  # 0 is that of every constant
+            accumulate(cot, sa, t, mutable_slots)
 
     return backward
