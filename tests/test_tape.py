@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import random
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.core import factories, reverse
-from tapegrad.core.entry import inputs_of, is_released, op_of, saved_arrays
+from tapegrad.core.entry import saved_arrays
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.tape import TAPES
 
@@ -297,156 +296,6 @@ run()
 assert len(done) == 3
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-class Reference:
-    """Programs of recordings, drops, passes and sweeps on tensors beside a naive record of what must be on the tape.
-
-    `reads` maps each slot to the slots it reads; what a live tensor reaches must be there after a sweep, nothing else.
-    Entries of add save nothing; those of mul and sin do, and are released by a pass that does not retain, of which what
-    remains still reads what it read. Slots are noted as `s + 0`, an equal int that is not the tape's own, which would keep
-    the entry.
-    """
-
-    def __init__(self):
-        tg.tape().clear()
-        self.leaves = [leaf(0.5 + 0.1 * i) for i in range(3)]
-        self.pool = list(self.leaves)
-        self.reads = {}
-        self.released = set()
-
-    def note(self, t, *inputs):
-        """Learn a new entry from the tape itself: `inputs` is what the caller put in."""
-        entry = tg.tape()[t._s]
-        assert {s for s in inputs_of(entry) if s} == {u._s for u in inputs if u._s}
-        self.reads[t._s + 0] = {u._s + 0 for u in inputs if u._s}
-
-    def pick(self, at):
-        return self.pool[int(at * len(self.pool))]
-
-    def record(self, op, a, b):
-        x, y = self.pick(a), self.pick(b)
-        if op == "add":
-            t, inputs = x + y, (x, y)
-        elif op == "mul":
-            t, inputs = x * y, (x, y)
-        else:
-            t, inputs = tg.sin(x), (x,)
-        self.note(t, *inputs)
-        self.pool.append(t)
-
-    def drop(self, a):
-        k = int(a * len(self.pool))
-        if self.pool[k]._s > 0:
-            self.pool.pop(k)
-
-    def reached(self, slots):
-        todo, seen = [s for s in slots if s > 0], set()
-        while todo:
-            s = todo.pop()
-            if s not in seen:
-                seen.add(s)
-                todo.extend(i for i in self.reads[s] if i > 0)
-        return seen
-
-    def needed(self, y, inputs):
-        """The entries on a path from y to the inputs: those from which an entry is reached that reads one of the inputs."""
-        ends = {t._s for t in inputs}
-        return {s for s in self.reached([y._s]) if any(self.reads[i] & ends for i in self.reached([s]))}
-
-    def passes(self, a, b, retain):
-        y = self.pick(a)
-        inputs = self.leaves if b < 0.4 else [self.pick((b - 0.4) / 0.6)]
-        if y._s < 0:
-            return
-        needed = self.needed(y, inputs)
-        if needed & self.released:
-            with pytest.raises(RuntimeError, match=SECOND):
-                tg.autograd.grad(y, inputs, allow_unused=True)
-            return
-        tg.autograd.grad(y, inputs, retain_graph=retain, allow_unused=True)
-        if not retain:
-            for s in needed:
-                entry = tg.tape().get(s)
-                if entry is not None and is_released(entry):
-                    self.released.add(s + 0)
-                assert entry is None or is_released(entry) or op_of(entry).saves_nothing
-
-    def differentiate_recorded(self, a):
-        y = self.pick(a)
-        if y._s < 0 or self.needed(y, self.leaves) & self.released:
-            return
-        before = set(tg.tape())
-        gradients = tg.autograd.grad(y, self.leaves, create_graph=True, allow_unused=True)
-        for s in sorted(set(tg.tape()) - before):
-            self.reads[s + 0] = {i + 0 for i in inputs_of(tg.tape()[s]) if i}
-        self.pool.extend(g for g in gradients if g is not None and g._s > 0)
-
-    def check(self):
-        tg.tape().sweep()
-        assert set(tg.tape()) == self.reached([t._s for t in self.pool])
-
-    def step(self, choose):
-        kind = choose.random()
-        if kind < 0.55:
-            self.record(choose.choice(["add", "mul", "sin"]), choose.random(), choose.random())
-        elif kind < 0.8:
-            self.drop(choose.random())
-        elif kind < 0.87:
-            self.passes(choose.random(), choose.random(), choose.random() < 0.5)
-        elif kind < 0.92 and len(tg.tape()) < 300:
-            self.differentiate_recorded(choose.random())
-        else:
-            self.check()
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_random_programs_against_naive_reachability(seed):
-    choose, reference = random.Random(seed), Reference()
-    for _ in range(120):
-        reference.step(choose)
-    reference.check()
-
-
-@pytest.mark.exhaustive
-def test_state_machine():
-    pytest.importorskip("hypothesis")
-    from hypothesis import HealthCheck, settings
-    from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-
-    place = st.floats(0, 0.999)
-
-    class Machine(RuleBasedStateMachine):
-        def __init__(self):
-            super().__init__()
-            self.reference = Reference()
-
-        @rule(op=st.sampled_from(["add", "mul", "sin"]), a=place, b=place)
-        def record(self, op, a, b):
-            self.reference.record(op, a, b)
-
-        @rule(a=place)
-        def drop(self, a):
-            self.reference.drop(a)
-
-        @rule(a=place, b=place, retain=st.booleans())
-        def passes(self, a, b, retain):
-            self.reference.passes(a, b, retain)
-
-        @rule(a=place)
-        def differentiate_recorded(self, a):
-            if len(tg.tape()) < 300:
-                self.reference.differentiate_recorded(a)
-
-        @rule()
-        def sweep(self):
-            self.reference.check()
-
-    checks = [HealthCheck.too_slow]
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=checks)
-    )
 
 
 def test_tapes_of_ended_threads_are_swept_and_forgotten():
