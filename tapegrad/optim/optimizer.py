@@ -616,7 +616,7 @@ class Optimizer:
     # ---------------------------------------------------------------------------------------------------------- hooks
 
     def _hooks(self, name: str) -> OrderedDict[int, Any]:
-        found: OrderedDict[int, Any] = getattr(self, f"_optimizer_{name}_hooks")
+        found: OrderedDict[int, Any] = self.__dict__[f"_optimizer_{name}_hooks"]
         return found
 
     def _register(self, name: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
