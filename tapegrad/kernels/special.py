@@ -207,52 +207,75 @@ def lgamma(xp: Any, x: Array) -> Array:
     return _in_double(xp, _lgamma, x)
 
 
-def _hurwitz(xp: Any, s: float | Array, q: Array) -> Array:
-    """The sum of (q + k)**-s over k >= 0, for s > 1 and q >= 0: all terms are positive."""
-    count = 10
-    result = xp.power(q, -s)
-    for k in range(1, count):
-        result += xp.power(q + k, -s)
-    a = q + count
-    head = xp.power(a, 1 - s)
-    last = head / a
-    result += head / (s - 1)
-    result += 0.5 * last
+def _hurwitz(xp: Any, s: float | Array, q: Array, power: Callable[..., Array]) -> Array:
+    """The sum of power(q + k) over k >= 0, for power(b, n=0) = b**(n - s) times a constant, s > 1 and q >= 0.
+
+    All terms are positive.
+    """
+    result = power(q)
+    for k in range(1, _DIRECT):
+        result += power(q + k)
+    return xp.where(xp.isinf(q), 0.0, result + _hurwitz_far(xp, s, q + _DIRECT, power))
+
+
+_DIRECT = 10  # terms that are summed one by one
+
+
+def _hurwitz_far(xp: Any, s: float | Array, a: Array, power: Callable[..., Array]) -> Array:
+    """_hurwitz for a >= 10 by the sum of Euler and Maclaurin."""
+    last = power(a)
+    result = power(a, 1) / (s - 1) + 0.5 * last
     factor = s * last / a
     square = a * a
+    s = xp.minimum(s, 1e9)  # from some 300 on all that follows is 0
     for k, b in enumerate(_EULER):
         result += b * factor
         factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / square
-    return xp.where(xp.isinf(q), 0.0, result)
+    return xp.asarray(result)
 
 
-@functools.cache
-def _cotangent(order: int) -> tuple[float, ...]:
-    """Coefficients of the polynomial Q with d**order/dt**order cot(t) = Q(cot(t))."""
-    q = np.array([0, 1], object)
-    for _ in range(order):
-        q = np.convolve(np.array([-1, 0, -1], object), np.arange(1, len(q)) * q[1:])
-    return tuple(float(c) for c in q)
+# Note [Hurwitz zeta function below 0]
+# For a whole s the sum of (q + k)**-s over all whole k depends on d alone, the distance of q < 0 from the nearest whole number:
+#     zeta(s, q) = sum(d) - (-1)**s * zeta(s, 1 - q),   sum(-d) = (-1)**s * sum(d),
+# and for d > 0, sum(d) is that of (k + d)**-s + (-1)**s * (k + 1 - d)**-s over k >= 0, pairs of one sign. What the pairs of an
+# odd s leave is an expm1, so that they may cancel. The cost does not depend on s.
+
+
+def _hurwitz_below(xp: Any, s: float | Array, q: Array, power: Callable[..., Array]) -> Array:
+    """_hurwitz for a whole s and q < 0, infinite at whole q; see Note [Hurwitz zeta function below 0]."""
+    odd = xp.mod(s, 2.0) == 1.0
+    even = xp.where(odd, -1.0, 1.0)
+    d = q - xp.rint(q)
+    b = xp.abs(d)
+    result = _hurwitz_far(xp, s, b + _DIRECT, power) + even * _hurwitz_far(xp, s, _DIRECT + 1 - b, power)
+    for _ in range(_DIRECT):
+        log = s * xp.log1p((1 - 2 * xp.abs(d)) / b)
+        share = xp.where(odd, -xp.expm1(-log), 1 + xp.exp(-log))
+        result += xp.where(share == 0, 0.0, power(b) * share)
+        b = b + 1
+    return xp.asarray(result * xp.where(d < 0, even, 1.0) - even * _hurwitz(xp, s, 1 - q, power))
 
 
 def _polygamma(xp: Any, x: Array, order: int) -> Array:
-    y = xp.where(x < 0, 1 - x, x)
-    factor = float(math.factorial(order)) if order <= 170 else math.inf
-    result = xp.asarray(_hurwitz(xp, order + 1.0, y) * (factor if order % 2 else -factor))
+    s, sign = order + 1.0, 1.0 if order % 2 else -1.0
+
+    def power(b: Array, n: int = 0) -> Array:
+        """order! * b**(n - s); of a large order in one power, since either factor might overflow."""
+        return xp.power(b, n - s) * math.factorial(order) if order <= 20 else xp.power(b / root, n - s) * root**n
+
+    root = math.exp(math.lgamma(s) / s)
+    result = xp.asarray(sign * _hurwitz(xp, s, xp.maximum(x, 0), power))
     low = (x < 0).nonzero()[0]
-    if low.size:  # the derivative of digamma's reflection
-        cotangent = _cot_pi(xp, x[low])
-        reflection = polynomial(xp, _cotangent(order), cotangent) * math.pi ** (order + 1)
-        reflected = result[low] if order % 2 == 0 else -result[low]
-        pole = math.inf if order % 2 else -math.inf
-        result[low] = xp.where(xp.isinf(cotangent), pole, reflected - reflection)
+    if low.size:
+        q = x[low]
+        result[low] = sign * xp.where(q == xp.rint(q), math.inf, _hurwitz_below(xp, s, q, power))
     return result
 
 
 def polygamma(xp: Any, x: Array, order: int) -> Array:
     """The derivative of digamma of that order, as order! times a Hurwitz zeta function.
 
-    At the integers up to 0 inf for odd orders, -inf for even ones. Error for x > 0: float64 4 ulp.
+    At the integers up to 0 inf for odd orders, -inf for even ones. Error for x > 0: float64 4 ulp up to order 20.
     """
     return digamma(xp, x) if order == 0 else _in_double(xp, _polygamma, x, order)
 
@@ -265,12 +288,12 @@ def zeta(xp: Any, s: Array, q: Array) -> Array:
     """
     dtype = np.result_type(s, q)
     s, q = xp.broadcast_arrays(xp.asarray(s, np.float64), xp.asarray(q, np.float64))
-    result = xp.asarray(_hurwitz(xp, s, xp.maximum(q, 0)))
-    for order in xp.unique(s[(q < 0) & (s == xp.rint(s)) & (s > 1)]):
-        chosen = (q < 0) & (s == order)
-        n = int(order) - 1
-        result[chosen] = _polygamma(xp, q[chosen], n) * ((-1) ** (n + 1) / math.factorial(n))
-    result[(q < 0) & (s != xp.rint(s))] = np.nan
+    result = xp.asarray(_hurwitz(xp, s, xp.maximum(q, 0), lambda b, n=0: xp.power(b, n - s)))
+    low = q < 0
+    if low.any():
+        whole, below = s[low], q[low]
+        result[low] = _hurwitz_below(xp, whole, below, lambda b, n=0: xp.power(b, n - whole))
+    result[low & (s != xp.rint(s))] = np.nan
     result[(q <= 0) & (q == xp.rint(q))] = np.inf
     result[s == 1] = np.inf
     result[(s < 1) | xp.isnan(s) | xp.isnan(q)] = np.nan
