@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import Box, fixed
+from ..core.vjp import fixed_like
 from ..programs.tracing import leaving
 from ..table import elementwise as elementwise_records
 from ..table.define import named
@@ -36,6 +37,7 @@ from ..table.special import (
 from . import elementwise
 from .arguments import with_grad_fn_name, with_out
 from .operands import half_in_float32, operand, promoted, tensor
+from .shape import unsqueeze
 
 
 @with_out
@@ -89,8 +91,9 @@ def mvlgamma(input: Any, p: int) -> Any:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = promoted([tensor(input)], integers_to_float=True)[0]
     total = lgamma(x)
-    for j in range(1, p):
-        total = total + lgamma(x - 0.5 * j)
+    if p > 1:
+        halves = fixed_like((0.5 * np.arange(1, p)).astype(x._d.dtype), x)
+        total = total + lgamma(unsqueeze(x, -1) - halves).sum(-1)
     return total + 0.25 * p * (p - 1) * math.log(math.pi)
 
 
@@ -455,6 +458,7 @@ def spherical_bessel_j0(input: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- orthogonal polynomials
 
 Step = Callable[[Any, int, Any, Any], Any]
+LARGEST_DEGREE = 10_000  # of polynomials whose recurrence is gone through term by term
 
 
 def _floating_with(input: Any, n: Any) -> Any:
@@ -462,35 +466,87 @@ def _floating_with(input: Any, n: Any) -> Any:
     return promoted([tensor(input), *([n] if isinstance(n, Box) else [])], integers_to_float=True)[0]
 
 
+def _degrees(name: str, n: Any, largest: int) -> tuple[Any, Any]:
+    """Whole degrees: as they are, a number or a tensor, and their values as an array.
+
+    Raises:
+        ValueError: for a degree above the largest, and for one that is no number.
+    """
+    degrees = operand(n, False)
+    number = isinstance(degrees, int | float)
+    if not number and degrees.is_floating_point():
+        degrees = elementwise_records.trunc(degrees)
+    found = np.asarray(degrees if number else leaving(degrees, "degrees that are a tensor"))
+    if found.dtype.kind not in "iub":  # of 16 bits, too, which may not hold the largest
+        found = found.astype(np.float64)
+    if not (found <= largest).all():
+        raise ValueError(f"{name} expects degrees up to {largest}, but got {found.max()}")
+    whole = np.trunc(found).clip(-1).astype(np.int64)
+    return (int(whole) if number else degrees), whole
+
+
+def _first_two(x: Any, first: Callable[[Any], Any]) -> list[Any]:
+    """The polynomials of degrees 0 and 1."""
+    return [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)]
+
+
 def _polynomial(name: str, first: Callable[[Any], Any], step: Step, doc: str) -> Callable[..., Any]:
     """A family of polynomials: of degree 0 it is 1, of degree 1 first(x), of degree k + 1 step(x, k, p(k), p(k - 1))."""
 
     def function(input: Any, n: Any) -> Any:
-        x, degrees = _floating_with(input, n), operand(n, False)
-        if isinstance(degrees, int | float):
-            degrees = math.trunc(degrees)
-        elif degrees.is_floating_point():
-            degrees = elementwise_records.trunc(degrees)
-        degree = leaving(degrees, "degrees that are a tensor") if isinstance(degrees, Box) else degrees
-        last = int(np.max(degree, initial=0))
-        p = [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)][: last + 1]
-        for k in range(1, last):
-            p.append(step(x, k, p[k], p[k - 1]))
-        if isinstance(degree, int | float):
-            return p[last] if degree >= 0 else elementwise_records.mul(x, 0.0)
+        x = _floating_with(input, n)
+        degrees, found = _degrees(name, n, LARGEST_DEGREE)
+        last = int(np.max(found, initial=0))
+        p = _first_two(x, first)[: last + 1]
         result: Any = 0.0
-        for k, value in enumerate(p):
-            result = elementwise.where(elementwise.eq(degrees, k), value, result)
-        return result
+        for k in range(last + 1):
+            if k > 1:
+                p = [p[1], step(x, k - 1, p[1], p[0])]
+            if isinstance(degrees, Box):
+                result = elementwise.where(elementwise.eq(degrees, k), p[min(k, 1)], result)
+        if isinstance(degrees, Box):
+            return result
+        return p[-1] if degrees >= 0 else elementwise_records.mul(x, 0.0)
 
     return with_out(named(function, name, doc))
 
 
-_CHEBYSHEV: Step = lambda x, k, p, q: 2.0 * x * p - q  # noqa: E731
-chebyshev_polynomial_t = _polynomial(
+def _doubled(t: list[Any], p: list[Any], rest: list[Any], odd: Any) -> list[Any]:
+    """From T and p of degrees m and m + 1 the p of degrees 2*m and 2*m + 1, where odd of 2*m + 1 and 2*m + 2."""
+    middle = 2.0 * t[0] * p[1] - rest[1]
+    if isinstance(odd, bool):
+        return [middle, 2.0 * t[1] * p[1] - rest[0]] if odd else [2.0 * t[0] * p[0] - rest[0], middle]
+    below, above = 2.0 * t[0] * p[0] - rest[0], 2.0 * t[1] * p[1] - rest[0]
+    return [elementwise.where(fixed(odd), middle, below), elementwise.where(fixed(odd), above, middle)]
+
+
+def _chebyshev(name: str, first: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+    """A family that has the recurrence of Chebyshev's polynomials T, and so p(m + n) = 2*T(n)*p(m) - p(m - n).
+
+    So from the degrees m and m + 1 follow those about 2*m: as many steps as n has binary digits.
+    """
+
+    def function(input: Any, n: Any) -> Any:
+        x = _floating_with(input, n)
+        degrees, found = _degrees(name, n, 1 << 62)
+        whole = np.maximum(found, 0)
+        t, p = _first_two(x, lambda x: x), _first_two(x, first)
+        rests = [[pair[0], elementwise.where(elementwise.isinf(x), 0.0, pair[1])] for pair in (t, p)]  # no inf - inf
+        for k in reversed(range(int(whole.max(initial=0)).bit_length())):
+            odd = (whole >> k) & 1 == 1
+            t, p = (
+                _doubled(t, pair, rest, odd if odd.ndim else bool(odd)) for pair, rest in zip((t, p), rests, strict=True)
+            )
+        if isinstance(degrees, Box):
+            return elementwise.where(elementwise.ge(degrees, 0), p[0], 0.0)
+        return p[0] if degrees >= 0 else elementwise_records.mul(x, 0.0)
+
+    return with_out(named(function, name, doc))
+
+
+chebyshev_polynomial_t = _chebyshev(
     "chebyshev_polynomial_t",
     lambda x: x,
-    _CHEBYSHEV,
     """Elementwise Chebyshev polynomial of the first kind T(n): T(0) = 1, T(1) = input, T(k+1) = 2 * input * T(k) - T(k-1).
 
     Args:
@@ -502,10 +558,9 @@ chebyshev_polynomial_t = _polynomial(
         tensor([-0.6875, -1.0000,  1.0000])
     """,
 )
-chebyshev_polynomial_u = _polynomial(
+chebyshev_polynomial_u = _chebyshev(
     "chebyshev_polynomial_u",
     lambda x: 2.0 * x,
-    _CHEBYSHEV,
     """Elementwise Chebyshev polynomial of the second kind: U(0) = 1, U(1) = 2 * input, U(k+1) = 2 * input * U(k) - U(k-1).
 
     Args:
@@ -517,10 +572,9 @@ chebyshev_polynomial_u = _polynomial(
         tensor([-0.8750, -1.0000,  4.0000])
     """,
 )
-chebyshev_polynomial_v = _polynomial(
+chebyshev_polynomial_v = _chebyshev(
     "chebyshev_polynomial_v",
     lambda x: 2.0 * x - 1.0,
-    _CHEBYSHEV,
     """Elementwise Chebyshev polynomial of the third kind.
 
     V(0) = 1, V(1) = 2 * input - 1, V(k+1) = 2 * input * V(k) - V(k-1).
@@ -534,10 +588,9 @@ chebyshev_polynomial_v = _polynomial(
         tensor([-0.1250, -1.0000,  1.0000])
     """,
 )
-chebyshev_polynomial_w = _polynomial(
+chebyshev_polynomial_w = _chebyshev(
     "chebyshev_polynomial_w",
     lambda x: 2.0 * x + 1.0,
-    _CHEBYSHEV,
     """Elementwise Chebyshev polynomial of the fourth kind.
 
     W(0) = 1, W(1) = 2 * input + 1, W(k+1) = 2 * input * W(k) - W(k-1).
@@ -561,6 +614,9 @@ hermite_polynomial_h = _polynomial(
         input: float tensor; integers are computed in the default dtype.
         n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
 
+    Raises:
+        ValueError: for a degree above 10,000.
+
     Example:
         >>> tg.special.hermite_polynomial_h(tg.tensor([0.25, 0.5, 1.0]), 3)
         tensor([-2.8750, -5.0000, -4.0000])
@@ -575,6 +631,9 @@ hermite_polynomial_he = _polynomial(
     Args:
         input: float tensor; integers are computed in the default dtype.
         n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
+
+    Raises:
+        ValueError: for a degree above 10,000.
 
     Example:
         >>> tg.special.hermite_polynomial_he(tg.tensor([0.25, 0.5, 1.0]), 3)
@@ -591,6 +650,9 @@ laguerre_polynomial_l = _polynomial(
         input: float tensor; integers are computed in the default dtype.
         n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
 
+    Raises:
+        ValueError: for a degree above 10,000.
+
     Example:
         >>> tg.special.laguerre_polynomial_l(tg.tensor([0.25, 0.5, 1.0]), 3)
         tensor([ 0.3411, -0.1458, -0.6667])
@@ -605,6 +667,9 @@ legendre_polynomial_p = _polynomial(
     Args:
         input: float tensor; integers are computed in the default dtype.
         n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
+
+    Raises:
+        ValueError: for a degree above 10,000.
 
     Example:
         >>> tg.special.legendre_polynomial_p(tg.tensor([0.25, 0.5, 1.0]), 3)
