@@ -78,17 +78,17 @@ def _angles(generator: Any, both: Any) -> Any:
     """Angles for pairs (loc, concentration) by rejection from a wrapped Cauchy distribution; each try draws all elements."""
     loc, k = both[..., 0], both[..., 1]
     with np.errstate(all="ignore"):
-        tau = 1 + np.sqrt(1 + 4 * k * k)
-        rho = (tau - np.sqrt(2 * tau)) / (2 * k)
-        r = np.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
         open_ = (k > 0) & (k < np.inf)
+        k = np.maximum(k, 1e-300)
+        h = np.hypot(1, 2 * k)
+        above, r = (1 + 1 / (h + 2 * k)) / (2 * k), (1 + h) / (2 * k)  # r - 1, which keeps its digits, and r
         x = np.where(open_, 0.0, np.nan)
         while open_.any():
             u1, u2, u3 = generator.uniform((3, *k.shape), np.float64)
             z = np.cos(math.pi * u1)
-            f = (1 + r * z) / (r + z)
-            c = k * (r - f)
+            c = k * above * ((r + 1) / (above + (1 + z)))  # k * (r - cosine)
             accepted = (c * (2 - c) - u2 > 0) | (np.log(c / u2) + 1 - c >= 0)
-            x = np.where(accepted, np.sign(u3 - 0.5) * np.arccos(f), x)
+            angle = 2 * np.arctan2(np.sqrt(above * (1 - z)), np.sqrt((r + 1) * (1 + z)))
+            x = np.where(accepted, np.sign(u3 - 0.5) * angle, x)
             open_ &= ~accepted
-    return np.mod(x + math.pi + loc, 2 * math.pi) - math.pi
+        return np.mod(x + math.pi + loc, 2 * math.pi) - math.pi

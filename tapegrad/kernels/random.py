@@ -204,8 +204,10 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 def _fma64(a: Array, b: float, c: float) -> Array:
     """Fused multiply-add ``a * b + c`` of float64 values, by error-free transformations."""
+    if not max(abs(b), abs(c)) <= 1e290:
+        return silently(lambda: a * b + c)
     product: Array = a * b
-    if b in (0.0, 1.0) or c == 0.0 or max(abs(b), abs(c)) > 1e290:
+    if b in (0.0, 1.0) or c == 0.0:
         return product + c
     (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
     error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
@@ -313,7 +315,7 @@ def _poisson(rate: float, uniform: Callable[[], float]) -> float:
         if count < 0 or (distance < 0.013 and v > distance):
             continue
         left = math.log(v) + math.log(inverse) - math.log(a / (distance * distance) + b)
-        if left <= -rate + count * log_rate - math.lgamma(count + 1):
+        if count < 1e300 and left <= -rate + count * log_rate - math.lgamma(count + 1):
             return count
 
 
@@ -366,7 +368,7 @@ def _binomial_below(n: float, p: float, uniform: Callable[[], float]) -> float:
         log, total, count = math.log1p(-p), 0.0, 0.0
         while True:
             u = uniform()
-            total += math.ceil(math.log(u) / log) if u else math.inf
+            total += math.ceil(min(math.log(u) / log, n + 1.0)) if u else math.inf
             if total > n:
                 return count
             count += 1.0
@@ -419,7 +421,8 @@ def _rejected(draws: Array, wanted: int, n: float, p: float) -> tuple[Array, int
 
 def _counted(draws: Array, wanted: int, n: float, p: float) -> tuple[Array, int]:
     """The same by counting geometric numbers, one of each uniform, whose sum stays within n."""
-    gaps = np.ceil(_mapped(math.log, np.where(draws > 0.0, draws, 1.0)) / math.log1p(-p))
+    with np.errstate(over="ignore"):
+        gaps = np.ceil(_mapped(math.log, np.where(draws > 0.0, draws, 1.0)) / math.log1p(-p))
     sums = np.cumsum(np.where(draws > 0.0, np.minimum(gaps, n + 1.0), n + 1.0))  # whole numbers, so exact
     ends = np.searchsorted(sums, np.concatenate([[0.0], sums[:-1]]) + n, "right").tolist()  # of those that begin there
     found: list[float] = []
@@ -434,7 +437,7 @@ def _stirling_tail(k: float) -> float:
     """log(k!) less Stirling's formula for it at k + 1/2: (k + 1/2)*log(k + 1) - (k + 1) + log(2*pi)/2."""
     if k < 10:
         return math.lgamma(k + 1.0) - ((k + 0.5) * math.log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2.0 * math.pi))
-    square = (k + 1.0) ** 2
+    square = (k + 1.0) * (k + 1.0)  # may overflow
     return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
 
 
@@ -781,6 +784,8 @@ class Generator:
         bottom, top = _cast(low, dt), _cast(high, dt)
         _check(bool(np.isfinite(bottom) and np.isfinite(top)), "uniform expects finite bounds within {}", dt)
         _check(low <= high, "uniform expects a [from, to) range, but found from={} > to={}", low, high)
+        within = bool(np.isfinite(_cast(float(high) - float(low), dt)))
+        _check(within, "uniform expects to - from within {}, but found from={} and to={}", dt, low, high)
         n = math.prod(dims)
         if dt.itemsize == 8:
             values = _fma64(self._uniform64(n), high - low, low)
@@ -930,7 +935,9 @@ class Generator:
         PyTorch 2.13 CPU). The dtype of the result is the dtype of ``p`` by default.
         """
         dt = _float_dtype(p.dtype, "bernoulli_array")
-        _check(bool(np.all((p >= 0) & (p <= 1))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        _check(
+            silently(lambda: bool(np.all((p >= 0) & (p <= 1)))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+        )
         if dt.itemsize == 8:
             ones = self._uniform64(p.size).reshape(p.shape) < p
         else:
@@ -997,8 +1004,8 @@ class Generator:
         (experiment against PyTorch 2.13 CPU).
         """
         dt = _float_dtype(shapes.dtype, "standard_gamma")
-        values = self._gammas(shapes, np.float64 if dt.itemsize == 8 else np.float32)
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore"):
+            values = self._gammas(shapes, np.float64 if dt.itemsize == 8 else np.float32)
             return np.asarray(np.maximum(_cast(values, dt), _tiny(dt)))
 
     def _gammas(self, shapes: Array, kind: type[np.floating[Any]]) -> Array:
@@ -1019,10 +1026,9 @@ class Generator:
     def _many_gammas(self, d: Array) -> Array:
         """Gamma numbers of the shapes d + 1/3, all at least 1; see `_gamma`."""
         c = 1.0 / np.sqrt(9.0 * d)
-        low = -0.999 / float(c.max())  # normal numbers from there on give a positive y, whatever the shape
-        most = int(
-            min(0.5 / (0.5 * math.erfc(math.sqrt(0.5) / float(c.max())) + 1e-9), _MOST_AHEAD // 8)
-        )  # up to such a one
+        steepest = max(float(c.max()), 1e-300)
+        low = -0.999 / steepest  # normal numbers from there on give a positive y, whatever the shape
+        most = int(min(0.5 / (0.5 * math.erfc(math.sqrt(0.5) / steepest) + 1e-9), _MOST_AHEAD // 8))  # up to such a one
         scales, slopes = d.tolist(), c.tolist()
         values, done = np.empty(len(d)), 0
         with self._lock:
@@ -1075,8 +1081,8 @@ class Generator:
         below 1 (experiment against PyTorch 2.13 CPU).
         """
         dt = _float_dtype(shapes.dtype, "dirichlet")
-        values = self._gammas(shapes, np.float64)
-        with np.errstate(invalid="ignore", under="ignore"):
+        with np.errstate(invalid="ignore", under="ignore", over="ignore"):
+            values = self._gammas(shapes, np.float64)
             values = _cast(values / values.sum(-1, keepdims=True), dt)
         below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
         return np.asarray(np.minimum(np.maximum(values, _tiny(dt)), below))
@@ -1172,6 +1178,7 @@ class Generator:
         """
         dt, n = np.dtype(dtype), operator.index(n)
         _check(n >= 0, "randperm expects n >= 0, but got {}", n)
+        _check(n <= 1 << 32, "randperm expects n up to 2**32, but got {}", n)
         if dt.kind in "iu":
             largest = int(np.iinfo(dt).max)
         else:

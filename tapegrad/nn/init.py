@@ -250,7 +250,8 @@ def trunc_normal_(
     """Fill with numbers of a normal distribution truncated to [a, b]; returns the tensor.
 
     If the interval has probability above 0.3, numbers outside are drawn again; otherwise uniform numbers are accepted with
-    probability density / (maximum of the density on the interval) (rejection sampling).
+    probability density / (maximum of the density on the interval) (rejection sampling). The ends of the interval where that
+    is below exp(-100) are left out. More than 1000 std from the mean the density is taken as an exponential function.
 
     Args:
         tensor: a floating-point tensor of any shape.
@@ -258,12 +259,19 @@ def trunc_normal_(
         a, b: ends of the interval.
         generator: random generator; None: the default one.
 
+    Raises:
+        ValueError: if the mean is not finite, std not positive and finite, or a above b.
+
     Example:
         >>> _ = tg.manual_seed(0)
         >>> w = tg.nn.init.trunc_normal_(tg.empty(1000), a=-1.0, b=0.5)
         >>> bool(w.min() >= -1.0), bool(w.max() <= 0.5)
         (True, True)
     """
+    if not (math.isfinite(mean) and 0 < std < math.inf and a <= b):
+        raise ValueError(
+            f"trunc_normal_ expects a finite mean, 0 < std < inf and a <= b, but got {mean=}, {std=}, {a=}, {b=}"
+        )
     if mean < a - 2 * std or mean > b + 2 * std:
         warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.")
     inside = math.erf((b - mean) / std / math.sqrt(2.0)) / 2 - math.erf((a - mean) / std / math.sqrt(2.0)) / 2
@@ -273,7 +281,11 @@ def trunc_normal_(
         while (again := (result < low) | (result > high)).any():
             result = result.where(~again, create.empty_like(result).normal_(mean, std, generator=generator))
         return tensor.copy_(result)
-    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    nearest = (max(a, min(mean, b)) - mean) / std
+    if abs(nearest) > 1e3:  # a square of it has no digits left for differences
+        return tensor.copy_(_far_out(tensor, nearest, std, a, b, generator))
+    reach = math.hypot(nearest, math.sqrt(200.0))
+    a, b, peak = max(a, mean - reach * std), min(b, mean + reach * std), -0.5 * nearest * nearest
 
     def draw() -> tuple[Any, Any]:
         """Candidates, and whether each is rejected."""
@@ -286,6 +298,15 @@ def trunc_normal_(
         x, refused = draw()
         result, pending = result.where(~pending, x), pending & refused
     return tensor.copy_(result)
+
+
+def _far_out(tensor: Tensor, nearest: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """Numbers in [a, b], whose end next to the mean is `nearest` standard deviations from it."""
+    scale = std / abs(nearest)
+    share = math.expm1((a - b) / scale) if scale and a < b else -1.0
+    draws = -create.empty_like(tensor).uniform_(generator=generator).mul_(share).log1p_() * scale
+    numbers: Tensor = a + draws if nearest > 0 else b - draws
+    return numbers.clamp(a, b)
 
 
 @no_grad()
