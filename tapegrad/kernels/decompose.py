@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from . import lapack
+from .numpy import quiet
 
 
+@quiet
 def _hermitian_part(x: Any) -> Any:
-    return (x + lapack.mh(x)) * x.real.dtype.type(0.5)
+    half = x.real.dtype.type(0.5)
+    return x * half + lapack.mh(x) * half
 
 
 PHASE = (

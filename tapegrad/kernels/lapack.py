@@ -47,7 +47,7 @@ def matrix_by_matrix(function: Callable[..., Any], arrays: Sequence[Any], otherw
 
 
 def with_nan(function: Callable[..., Any], x: Any) -> Any:
-    """A function of square matrices; nan for those on which NumPy raises and for those that are not finite."""
+    """A function of matrices; nan for those on which NumPy raises and for those that are not finite."""
 
     def otherwise(a: Any) -> Any:
         result = function(np.eye(*a.shape, dtype=a.dtype))
@@ -55,7 +55,7 @@ def with_nan(function: Callable[..., Any], x: Any) -> Any:
         return tuple(parts) if isinstance(result, tuple) else parts[0]
 
     bad = ~np.isfinite(x).all((-2, -1))
-    given = np.where(bad[..., None, None], np.eye(x.shape[-1], dtype=x.dtype), x) if bad.any() else x
+    given = np.where(bad[..., None, None], np.eye(*x.shape[-2:], dtype=x.dtype), x) if bad.any() else x
     try:
         result = function(given)
     except np.linalg.LinAlgError:
@@ -300,20 +300,12 @@ def pinv(xp: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 def svd(x: Any, full: bool) -> Any:
     """The singular value decomposition, reduced or full; nan for matrices that are not finite."""
-    try:
-        return tuple(np.linalg.svd(x, full_matrices=full))
-    except np.linalg.LinAlgError:
-
-        def nan(a: Any) -> Any:
-            shapes = [r.shape for r in np.linalg.svd(np.eye(*a.shape), full_matrices=full)]
-            return tuple([np.full(shape, np.nan, a.dtype if len(shape) == 2 else a.real.dtype) for shape in shapes])
-
-        return matrix_by_matrix(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), [x], nan)
+    return with_nan(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), x)
 
 
 def svdvals(x: Any) -> Any:
     """Singular values; nan for matrices that are not finite."""
-    return np.linalg.svd(x, compute_uv=False) if np.isfinite(x).all() else svd(x, False)[1]
+    return with_nan(lambda a: np.linalg.svd(a, compute_uv=False), x)
 
 
 def is_nonzero(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:

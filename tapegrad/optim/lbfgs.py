@@ -27,15 +27,21 @@ class Point:
 def _cubic_interpolate(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None) -> Any:
     """Minimiser, within the bounds, of the cubic with the given values and slopes at two points."""
     low, high = bounds if bounds is not None else (x1, x2) if x1 <= x2 else (x2, x1)
+    middle = (low + high) / 2.0
+    if x1 == x2:
+        return middle
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
-    square = d1**2 - g1 * g2
+    square = d1 * d1 - g1 * g2
     if not square >= 0:
-        return (low + high) / 2.0
+        return middle
     d2 = square**0.5
+    width = (g2 - g1 if x1 <= x2 else g1 - g2) + 2 * d2
+    if width == 0:  # a straight line
+        return middle
     if x1 <= x2:
-        least = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+        least = x2 - (x2 - x1) * ((g2 + d2 - d1) / width)
     else:
-        least = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+        least = x1 - (x1 - x2) * ((g1 + d2 - d1) / width)
     return min(max(least, low), high)
 
 
@@ -252,12 +258,13 @@ class LBFGS(Optimizer):
         y = g - state["prev_flat_grad"]
         s = state["d"] * state["t"]
         ys = float(y.dot(s))
-        if ys > CURVATURE:
+        yy = float(y.dot(y))
+        if ys > CURVATURE and yy > 0:
             for kept, new in ((dirs, y), (steps, s), (ro, 1.0 / ys)):
                 if len(kept) == history:
                     kept.pop(0)
                 kept.append(new)
-            state["H_diag"] = ys / float(y.dot(y))
+            state["H_diag"] = ys / yy
         d = g.neg()
         weights = []
         for y, s, r in zip(reversed(dirs), reversed(steps), reversed(ro), strict=True):

@@ -313,7 +313,7 @@ class StepLR(LRScheduler):
         return self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> Rates:
-        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+        return [base * float(self.gamma) ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -326,11 +326,11 @@ class MultiStepLR(LRScheduler):
     def get_lr(self) -> Rates:
         if self.last_epoch not in self.milestones:
             return self._present()
-        return self._scaled(self.gamma ** self.milestones[self.last_epoch])
+        return self._scaled(float(self.gamma) ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> Rates:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma**passed for base in self.base_lrs]
+        return [base * float(self.gamma) ** passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
@@ -408,7 +408,7 @@ class ExponentialLR(LRScheduler):
         return self._present() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> Rates:
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+        return [base * float(self.gamma) ** self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -814,7 +814,7 @@ class CyclicLR(_WithMomentum):
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
-        return float(1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x)
+        return float(1 / 2.0 ** (x - 1) if self.mode == "triangular2" else float(self.gamma) ** x)
 
     def get_lr(self) -> Rates:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
