@@ -745,8 +745,8 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
 
 
-def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
-    """The numbers that arange() and range() were given: start (0 unless both bounds are), end and step."""
+def _progression(name: str, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+    """The numbers that arange() and range() were given: start (0 unless both bounds are), end and step; checked."""
     if end is None:
         start, end = 0, start
     start, end, step = number_of(start), number_of(end), number_of(step)
@@ -754,6 +754,10 @@ def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}. In {name}().")
+    if abs((end - start) / step) >= 1 << 63:
+        raise RuntimeError(f"invalid size, possible overflow? In {name}({start}, {end}, {step}).")
     return start, end, step
 
 
@@ -779,13 +783,9 @@ def arange(
         >>> tg.arange(1, 2, 0.25)
         tensor([1.0000, 1.2500, 1.5000, 1.7500])
     """
-    start, end, step = _progression(start, end, step)
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}. In arange().")
-    if abs((end - start) / step) >= 1 << 63:
-        raise RuntimeError(f"invalid size, possible overflow? In arange({start}, {end}, {step}).")
+    start, end, step = _progression("arange", start, end, step)
     if dtype is dtypes.int64:
-        start, end, step = _progression(int(start), int(end), int(step))
+        start, end, step = _progression("arange", int(start), int(end), int(step))
     whole = all(isinstance(v, int) for v in (start, end, step))
     dt = _dtype(dtype, np.dtype(np.int64) if whole else None)
     if whole:
@@ -825,8 +825,8 @@ def range(
         >>> tg.range(1, 4)
         tensor([1., 2., 3., 4.])
     """
-    start, end, step = _progression(start, end, step)
-    values = start + step * np.arange(int((end - start) / step) + 1)
+    start, end, step = _progression("range", start, end, step)
+    values = silently(lambda: start + step * np.arange(int((end - start) / step) + 1))
     return finish(silently(values.astype, _dtype(dtype)), requires_grad, device)
 
 
@@ -1308,7 +1308,7 @@ def normal(
         draws.differing(v)
     if isinstance(std, Box) and std._d.dtype.kind == "c":
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if isinstance(std, Box) and (examined(std) < 0).any():
+    if isinstance(std, Box) and silently(np.less, examined(std), 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if not isinstance(std, Box) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")

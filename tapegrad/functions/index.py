@@ -1297,6 +1297,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise errors.not_implemented_for("bincount_cpu", x.dtype)
     if x.ndim != 1 or (x.size and x.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if max(int(x.max(initial=0)), minlength) >= 1 << 59:  # NumPy writes before the array that it makes for 2**63 - 1
+        raise RuntimeError(f"bincount: counts of the numbers up to {max(int(x.max(initial=0)), minlength)} fit no memory")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is None or not x.size:

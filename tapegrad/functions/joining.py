@@ -28,6 +28,8 @@ from .shape import (
     unsqueeze,
 )
 
+MOST_PARTS = 1 << 27  # of tensor_split, each a tensor: some 50 GB
+
 
 def _sequence(op: str, tensors: Any) -> list[Any]:
     if type(tensors) not in (list, tuple) and (isinstance(tensors, Box) or not isinstance(tensors, Iterable)):
@@ -368,6 +370,8 @@ def tensor_split(
         count = operator.index(where)
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        if count > MOST_PARTS:
+            raise RuntimeError(f"tensor_split: {count} sections are more tensors than memory holds")
         least, more = divmod(shape[d], count)
         bounds = list(itertools.accumulate([least + (i < more) for i in range(count)], initial=0))
     else:

@@ -431,6 +431,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     sizes = shape_of(x)
     if len(sizes) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(sizes)}")
+    if num_groups < 1:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     merged = [sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]]
     if merged[0] * math.prod(merged[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {merged}")

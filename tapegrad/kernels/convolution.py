@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from .numpy import representable
+
 Array = Any
 Sizes = tuple[int, ...]
 
@@ -42,6 +44,7 @@ def window(n: int, m: int, stride: int, offset: int) -> tuple[slice, slice]:
 
 
 def _strided(a: Array, shape: Sizes, strides: Sizes) -> Array:
+    strides = representable(strides)
     if a.flags.c_contiguous:
         return np.ndarray(shape, a.dtype, a, 0, strides)  # a third of the cost of as_strided
     return np.lib.stride_tricks.as_strided(a, shape, strides)

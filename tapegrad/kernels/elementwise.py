@@ -16,7 +16,7 @@ def _keeping_integers(name: str) -> Any:
 
 
 def _at_decimals(xp: Any, x: Any, decimals: int) -> Any:
-    factor = 10.0 ** builtins.abs(decimals)
+    factor = 10.0 ** builtins.abs(decimals) if builtins.abs(decimals) <= 308 else np.inf  # Python raises
     return xp.rint(x * factor) / factor if decimals > 0 else xp.rint(x / factor) * factor
 
 

@@ -237,8 +237,14 @@ def over_memory(a: Array) -> tuple[Array, Array]:
     return b.view(a.dtype), b
 
 
+def representable(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Steps in bytes, 0 for one that no address can hold: it belongs to a dimension of one element."""
+    return strides if not strides or max(strides) < 1 << 62 else tuple([s if s < 1 << 62 else 0 for s in strides])
+
+
 def restrided(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     """An array on the memory of `a`, from its first element on, with other sizes and steps in bytes."""
+    strides = representable(strides)
     if a.flags.c_contiguous and a.size and a.dtype.kind in "biufc":
         try:
             return np.ndarray(shape, a.dtype, a, 0, strides)  # a fifth of as_strided's time

@@ -70,7 +70,7 @@ CACHED = 1 << 14  # elements of a mask that is kept
 
 
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
-    r = np.diagonal(x, offset, dim1, dim2)
+    r = np.diagonal(x, max(-x.shape[dim1], min(offset, x.shape[dim2])), dim1, dim2)  # it takes 32 bits
     if x.flags.writeable:
         r.flags.writeable = True
     return r

@@ -290,7 +290,7 @@ class GroupNorm(Module):
         dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        if num_channels % num_groups:
+        if num_groups == 0 or num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         scaled(self, num_channels, affine, affine and bias, device, dtype)
