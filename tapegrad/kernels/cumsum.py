@@ -52,7 +52,7 @@ def _worth_blocks(x: Array) -> bool:
     return bool(many) and x.shape[-1] >= _BLOCK_ROW[kind]
 
 
-@functools.cache
+@functools.lru_cache(16)
 def _triangle(kind: str, block: int, reverse: bool) -> Array:
     """What a block is multiplied by."""
     ones = np.ones((block, block), kind)

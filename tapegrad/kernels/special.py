@@ -235,10 +235,11 @@ def _hurwitz_far(xp: Any, s: float | Array, a: Array, power: Callable[..., Array
 
 
 # Note [Hurwitz zeta function below 0]
-# For a whole s the sum of (q + k)**-s over all whole k depends on d alone, the distance of q < 0 from the nearest whole number:
+# For a whole s the sum of (q + k)**-s over all whole k depends on d alone, the distance of q < 0 from the nearest whole
+# number:
 #     zeta(s, q) = sum(d) - (-1)**s * zeta(s, 1 - q),   sum(-d) = (-1)**s * sum(d),
-# and for d > 0, sum(d) is that of (k + d)**-s + (-1)**s * (k + 1 - d)**-s over k >= 0, pairs of one sign. What the pairs of an
-# odd s leave is an expm1, so that they may cancel. The cost does not depend on s.
+# and for d > 0, sum(d) is that of (k + d)**-s + (-1)**s * (k + 1 - d)**-s over k >= 0, pairs of one sign. What the pairs of
+# an odd s leave is an expm1, so that they may cancel. The cost does not depend on s.
 
 
 def _hurwitz_below(xp: Any, s: float | Array, q: Array, power: Callable[..., Array]) -> Array:
@@ -545,7 +546,7 @@ def _erfcx(xp: Any, x: Array) -> Array:
     return xp.asarray(result)
 
 
-@functools.cache
+@functools.lru_cache(64)
 def _erfcx_table(order: int) -> Array:
     """Chebyshev coefficients, on v in [0, 1], of E(order)/v**(order + 1); see Note [Repeated integrals]."""
     n = _ERFCX_NODES

@@ -16,7 +16,7 @@ from .namespace import JAX, UFUNCS
 DRAFT = "draft"
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def forward(op: Op) -> Callable[..., Any]:
     """The record's forward on JAX arrays and tracers, with the signature of `op.forward`.
 
