@@ -89,6 +89,12 @@ def limits() -> None:
     figures.table()
 
 
+def extremes() -> None:
+    from . import extremes as calls
+
+    calls.table()
+
+
 def plot() -> None:
     curves.draw()
 
@@ -220,7 +226,7 @@ ALL = {
         first_calls,
     )
 }
-OTHERS = {f.__name__: f for f in (limits, plot)}  # run when they are named
+OTHERS = {f.__name__: f for f in (limits, extremes, plot)}  # run when they are named
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
