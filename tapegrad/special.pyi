@@ -73,10 +73,10 @@ def gammaln(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(abs(Gamma(input))); inf at 0 and the negative whole numbers."""
 
 def hermite_polynomial_h(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hermite polynomial h of degree n, a number or a tensor of whole numbers up to 10,000; 0 for n < 0."""
+    """Elementwise Hermite polynomial (physicists'): H(0) = 1, H(1) = 2 * input, H(k+1) = 2 * input * H(k) - 2 * k * H(k-1)."""
 
 def hermite_polynomial_he(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise hermite polynomial he of degree n, a number or a tensor of whole numbers up to 10,000; 0 for n < 0."""
+    """Elementwise Hermite polynomial (probabilists'): He(0) = 1, He(1) = input, He(k+1) = input * He(k) - k * He(k-1)."""
 
 def i0e(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise exp(-abs(input)) * i0(input), without overflow; its derivative at 0 is 0."""
@@ -88,10 +88,10 @@ def i1e(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise exp(-abs(input)) * i1(input), without overflow."""
 
 def laguerre_polynomial_l(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise laguerre polynomial l of degree n, a number or a tensor of whole numbers up to 10,000; 0 for n < 0."""
+    """Elementwise Laguerre polynomial: L(0) = 1, L(1) = 1 - input, (k+1) * L(k+1) = (2 * k + 1 - input) * L(k) - k * L(k-1)."""
 
 def legendre_polynomial_p(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise legendre polynomial p of degree n, a number or a tensor of whole numbers up to 10,000; 0 for n < 0."""
+    """Elementwise Legendre polynomial: P(0) = 1, P(1) = input, (k+1) * P(k+1) = (2 * k + 1) * input * P(k) - k * P(k-1)."""
 
 def log_ndtr(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(ndtr(input)), the logarithm of the standard normal distribution function, exact in both tails."""

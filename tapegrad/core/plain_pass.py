@@ -56,9 +56,8 @@ def visit(
 
     Whether it gave up, because most entries are of other graphs; None at the end of the slots.
     """
-    table, take, see = replay.table, cot.pop, order.append
+    table, take, see, passed = replay.table, cot.pop, order.append, 0
     mutable_slots: set[int] = set()
-    passed = 0
     for s in slots:
         if s in cot:
             e = entries[s]
