@@ -80,11 +80,13 @@ def drop_unused(tapes: list[Any], gone: list[Any]) -> None:
     gone[:] = [tape for tape in gone if tape]
     for ref in unused:
         tape = ref()
-        if tape in tapes:
+        try:
             tapes.remove(tape)
-            del tape
-            if (used := ref()) is not None:
-                tapes.append(used)
+        except ValueError:  # another thread has taken it
+            continue
+        del tape
+        if (used := ref()) is not None:
+            tapes.append(used)
 
 
 if WHY_NOT and not TYPE_CHECKING:

@@ -7,6 +7,7 @@ everything dead.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from .. import slots as uncounted
@@ -61,8 +62,9 @@ def drop_unused(tapes: list[Tape], gone: list[Tape]) -> None:
     """Take those of the tapes `gone` from the list that are empty and that no context refers to."""
     unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
     for tape, useless in zip(gone, unused, strict=True):
-        if useless and tape in tapes:
-            tapes.remove(tape)
+        if useless:
+            with contextlib.suppress(ValueError):  # another thread has taken it
+                tapes.remove(tape)
 
 
 def orphans(tapes: list[Tape]) -> list[Tape]:
