@@ -25,6 +25,9 @@ OWN_LOCK = "its methods hold a lock of its own"
 
 # A lock: all changes stand in a `with` of it, or in the functions named, whose callers hold it.
 SAFE = {
+    "contexts.py:MODES": AT_IMPORT,
+    "functions/casting.py:OPEN": ONE_STEP,
+    "utils/data/_utils/worker.py:WORKERS": ONE_STEP,
     "core/plain_commit.py:ACCUMULATING": "set in a forked child, which has one thread",
     "core/record.py:make_box": "set before the first tensor is made; a second thread's preparations do no harm",
     "__init__.py:globals()": ONE_STEP,
@@ -40,6 +43,7 @@ SAFE = {
     "functions/results.py:TYPES": "setdefault: all get the first",
     "functions/settings.py:_state": SWITCH,
     "io/rebuild.py:SAFE": ONE_STEP,
+    "io/reader.py:Restricted.dispatch": AT_IMPORT,
     "jit/pending.py:DEVICE_ARRAYS": ONE_STEP,
     "jit/sharing.py:EXECUTABLES": EQUAL,
     "kernels/jax/eager.py:PROGRAMS": EQUAL,
@@ -122,7 +126,6 @@ SAFE = {
 BEHIND = {  # a lock, and the functions that are called with it
     "core/op.py:BY_ID": ("core/op.py:NUMBERING",),
     "custom.py:_COUNTS": ("custom.py:_LOCK",),
-    "functions/casting.py:OPEN": ("functions/casting.py:LOCK",),
     "slots.py:TOKENS": ("slots.py:LOCK",),
     "kernels/shared.py:_blocks": ("kernels/shared.py:_LOCK",),
     "distributions/kl.py:_KL_REGISTRY": ("distributions/kl.py:_LOCK",),

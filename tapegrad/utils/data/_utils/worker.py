@@ -138,10 +138,8 @@ def worker_loop(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles an interrupt at the terminal
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # drop the parent's signal handler
-    for worker in tuple(
-        WORKERS
-    ):  # copies of the parent's ends: while one is open, the worker is not told that it closed its own
-        worker.sock.close()
+    for worker in tuple(WORKERS):
+        worker.sock.close()  # a copy of the parent's end: while it is open, the worker is not told that that was closed
     Context().run(_serve, sock, job, base_seed, worker_id)
 
 
