@@ -41,6 +41,9 @@ def array(t):
     return np.array(t.detach().numpy())
 
 
+pytestmark = pytest.mark.counted  # programs of whole calls, which tg.compile alone makes: without counts it makes none
+
+
 def close(got, wanted):
     assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
     if wanted.dtype.kind in "fc" and wanted.size:
