@@ -607,3 +607,12 @@ def test_errors(name):
     call, text = ERRORS[name]
     with pytest.raises((TypeError, ValueError, RuntimeError), match=text):
         call()
+
+
+def test_scan_without_a_carry():
+    """Its body has a single result, so that the record's cotangent is no list."""
+    w = tg.full((3,), 0.5, requires_grad=True)
+    xs = tg.arange(120.0).reshape(40, 3) / 40
+    _, ys = tg.scan(lambda c, x: ((), (x * w).sin()), (), xs)
+    ys.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), (xs * (xs * 0.5).cos()).sum(0).numpy(), rtol=1e-5)

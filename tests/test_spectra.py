@@ -292,3 +292,13 @@ def test_what_a_zero_matrix_hides_does_not_reach_the_cotangent(order):
     d = tg.arange(25.0, dtype=tg.float64).reshape(5, 5)
     (by_seed,) = tg.autograd.grad((g * d).sum(), seed)
     np.testing.assert_allclose(by_seed.item(), (g * d).sum().item() / 1.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd", "eig"])
+def test_vectors_of_values_that_differ_by_rounding_have_a_finite_gradient(name):
+    """Only where values coincide is it nan: the gap is known, however small."""
+    gap = 4 * np.finfo(float).eps
+    vectors = {"eigh": lambda a: L.eigh(a)[1], "svd": lambda a: L.svd(a)[0], "eig": lambda a: L.eig(a)[1].real}[name]
+    weights = tg.tensor([[0.3, 0.7], [-0.2, 0.5]], dtype=tg.float64)
+    g = tg.func.grad(lambda a: (vectors(a) * weights).sum())(tg.tensor(np.diag([1.0, 1.0 + gap]))).numpy()
+    assert np.isfinite(g).all() and np.abs(g).max() > 0.01 / gap

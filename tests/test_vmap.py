@@ -982,3 +982,38 @@ def test_shared_fills_draw_as_for_one_sample_in_row_major_order():
     drawn = vmap(lambda t: t.normal_(), 1, randomness="same")(x)
     tg.manual_seed(0)
     assert drawn.tolist() == [tg.ones(20).normal_().tolist()] * 3
+
+
+def test_rows_of_an_exchanged_batch_are_one_product():
+    """A batch along the second dimension is multiplied as it lies in memory."""
+    rng = np.random.default_rng(0)
+    x, w = tg.tensor(rng.normal(size=(3, 5, 4))), tg.tensor(rng.normal(size=(4, 6)))
+    np.testing.assert_allclose(vmap(lambda a: a @ w, in_dims=1, out_dims=1)(x).numpy(), (x @ w).numpy())
+    got = vmap(lambda a: tg.nn.functional.linear(a, w.T), in_dims=1)(x)
+    np.testing.assert_allclose(got.numpy(), (x @ w).numpy().swapaxes(0, 1))
+
+
+def test_the_form_of_a_sample():
+    """Bytes and strides are those of a sample, negative strides included."""
+    seen = []
+
+    def f(a):
+        seen.append((a._d.nbytes, a.is_contiguous(), a.stride()))
+        return a * 2
+
+    x = np.arange(24.0).reshape(2, 3, 4)
+    vmap(f)(tg.tensor(x))
+    vmap(f)(tg.as_tensor(x[:, ::-1]))
+    assert seen[0] == (96, True, (4, 1)) and seen[1][0] == 96
+    assert vmap(lambda a: tg.as_tensor(np.flip(a, 0)) * 2)(tg.tensor(x)).tolist() == (x[:, ::-1] * 2).tolist()
+
+
+def test_a_value_of_all_samples_is_written_into_a_sample_without_recording():
+    def f(x):
+        y = x * 2
+        with tg.no_grad():
+            y.copy_(tg.tensor([5.0, 6.0]))
+        assert y.shape == (2,)
+        return y
+
+    assert vmap(f)(tg.ones(3, 2)).tolist() == [[5.0, 6.0]] * 3
