@@ -1,0 +1,60 @@
+"""Paths of LBFGS, with and without its line search, for functions on which the search extends, brackets and turns back."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+FUNCTIONS = {
+    "rosenbrock": lambda w: 100 * (w[1] - w[0] ** 2) ** 2 + (1 - w[0]) ** 2,
+    "quartic": lambda w: (w**4).sum() + 0.1 * w[0] * w[1] - w[1],
+    "steep": lambda w: 1e3 * (w[0] ** 2 + 0.01 * w[1] ** 2).sqrt() + w[1] ** 2,
+    "wave": lambda w: (3 * w).sin().sum() + 0.5 * (w * w).sum(),
+    "shallow": lambda w: 1e-3 * ((w[0] - 3) ** 2 + (w[0] * w[1] - 1) ** 2),
+}
+# (function, first step length, line search): evaluations of three steps and where they end; PyTorch 2.13's
+PATHS = {
+    ("rosenbrock", 1.0, None): (12, -0.1981486460559, -0.3075173835233),
+    ("rosenbrock", 1.0, "strong_wolfe"): (16, -0.5378302256216, 0.2961099017322),
+    ("rosenbrock", 0.05, None): (12, -1.114563924848, 1.042736442317),
+    ("rosenbrock", 0.05, "strong_wolfe"): (16, -1.034707904739, 1.070931501485),
+    ("rosenbrock", 20.0, "strong_wolfe"): (17, 1.454008193467, 2.124192407185),
+    ("quartic", 1.0, None): (9, -0.2513593673903, 0.6351963080914),
+    ("quartic", 1.0, "strong_wolfe"): (11, -0.2513593673903, 0.6351963080914),
+    ("quartic", 0.05, None): (12, -0.9738392500989, 0.8731983843281),
+    ("quartic", 0.05, "strong_wolfe"): (15, -0.6622536976169, 0.7298536964506),
+    ("quartic", 20.0, "strong_wolfe"): (15, -0.2507733546682, 0.6363538333641),
+    ("steep", 1.0, "strong_wolfe"): (17, -0.003692587786536, -0.07844883301765),
+    ("steep", 0.05, "strong_wolfe"): (16, 0.01612443629168, 0.848495482209),
+    ("steep", 20.0, "strong_wolfe"): (17, -0.0401811387018, 0.571453967151),
+    ("wave", 1.0, None): (7, -0.4710391660468, 1.407958070038),
+    ("wave", 1.0, "strong_wolfe"): (8, -0.4710447622204, 1.407954645886),
+    ("wave", 0.05, None): (12, -0.5084346153615, 1.281071435109),
+    ("wave", 0.05, "strong_wolfe"): (16, -0.475739123389, 1.405014132795),
+    ("wave", 20.0, "strong_wolfe"): (15, -0.4710433192683, 1.40795683042),
+    ("shallow", 1.0, None): (12, 3.000013130244, 0.3333235739116),
+    ("shallow", 1.0, "strong_wolfe"): (15, 2.99962123078, 0.3327758435849),
+    ("shallow", 0.05, None): (12, 0.4911989329354, 1.646978259753),
+    ("shallow", 0.05, "strong_wolfe"): (16, 2.226979919976, 0.2522556103502),
+    ("shallow", 20.0, "strong_wolfe"): (18, -0.2621824692346, -13.81789234314),
+}
+
+
+@pytest.mark.parametrize(("name", "lr", "search"), PATHS)
+def test_path(name, lr, search):
+    w = tg.tensor([-1.2, 1.0], dtype=tg.float64, requires_grad=True)
+    optimizer = tg.optim.LBFGS([w], lr=lr, max_iter=4, history_size=3, line_search_fn=search)
+    evaluations = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = FUNCTIONS[name](w)
+        loss.backward()
+        evaluations.append(loss.item())
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    count, *end = PATHS[name, lr, search]
+    assert len(evaluations) == count
+    np.testing.assert_allclose(w.tolist(), end, rtol=1e-8)
