@@ -112,6 +112,26 @@ def test_rates(text):
     np.testing.assert_allclose(rates, RATES[text], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize("text", [text for text in RATES if "StepLR" in text or text[2:] == "ExponentialLR(o, 0.8)"])
+def test_rate_of_a_given_epoch(text):
+    """By the closed form, whatever the rate was before."""
+    optimizer, scheduler = made(text)
+    optimizer.step()
+    for epoch in (7, 2, 11):
+        with pytest.warns(UserWarning, match="epoch parameter"):
+            scheduler.step(epoch)
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(RATES[text][epoch], rel=1e-8)
+
+
+def test_warm_restarts_at_a_given_epoch():
+    optimizer, scheduler = made("S.CosineAnnealingWarmRestarts(o, 3, 2, 0.1)")
+    for epoch in (7, 2, 9, 3, 11):
+        optimizer.step()
+        scheduler.step(epoch)
+        rate = RATES["S.CosineAnnealingWarmRestarts(o, 3, 2, 0.1)"][epoch]
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(rate, rel=1e-8)
+
+
 @pytest.mark.parametrize("text", ERRORS)
 def test_arguments_that_are_refused(text):
     with pytest.raises(ValueError) as error:

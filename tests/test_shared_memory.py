@@ -291,3 +291,9 @@ def test_random_programs_are_those_in_which_all_that_is_saved_is_copied(seeds, m
     monkeypatch.setattr(Alias, "saved_array", lambda self, t: t._d.copy(order="K"))
     for seed, result in zip(seeds, found, strict=True):
         assert result == random_program(seed), seed
+
+
+def test_writes_into_memory_that_repeats_are_refused_though_numpy_may_write():
+    repeated = np.lib.stride_tricks.as_strided(np.arange(2.0), (3, 2), (0, 8))
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        tg.from_numpy(repeated).add_(1)
