@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 import tapegrad.nn.functional as F
+from tapegrad.core import vjp
 from tapegrad.core.entry import inputs_of
 from tapegrad.core.op import TABLE
 from tapegrad.table import loss, normalize, residuals
@@ -202,3 +203,20 @@ def test_running_statistics_are_those_without_residual(monkeypatch):
     without_residuals(monkeypatch)
     for given, right in zip(got, moved(), strict=True):
         np.testing.assert_array_equal(given, right)
+
+
+def test_a_large_product_is_written_into_the_local_derivative():
+    """Which nothing else refers to: the pass of a large graph makes one array less for each entry."""
+    made = []
+
+    def derivative():
+        d = np.full(100_000, 2.0)
+        made.append(d.ctypes.data)
+        return d
+
+    g = np.arange(100_000.0)
+    r = vjp.product_into_temporary(g, derivative())
+    assert r.ctypes.data == made[0] and (r == 2 * g).all()
+    held = derivative()
+    r = vjp.product_into_temporary(g, held)
+    assert r is not held and (held == 2).all() and (r == 2 * g).all()

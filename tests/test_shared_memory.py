@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.core import alias
 from tapegrad.core.alias import Alias, Store
 
 F = tg.nn.functional
@@ -297,3 +298,13 @@ def test_writes_into_memory_that_repeats_are_refused_though_numpy_may_write():
     repeated = np.lib.stride_tricks.as_strided(np.arange(2.0), (3, 2), (0, 8))
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         tg.from_numpy(repeated).add_(1)
+
+
+def test_what_is_known_of_exported_arrays_stays_small():
+    t = tg.zeros(3)
+    for _ in range(500):
+        t.numpy()
+    store = t._st.store
+    assert len(store.exports) <= alias.FEW + 1
+    held = [t.numpy() for _ in range(500)]
+    assert len(held) <= len(store.exports) <= 500 + alias.FEW + 1 and store.most >= 500
