@@ -10,6 +10,7 @@ FUNCTIONS = {
     "quartic": lambda w: (w**4).sum() + 0.1 * w[0] * w[1] - w[1],
     "steep": lambda w: 1e3 * (w[0] ** 2 + 0.01 * w[1] ** 2).sqrt() + w[1] ** 2,
     "wave": lambda w: (3 * w).sin().sum() + 0.5 * (w * w).sum(),
+    "plane": lambda w: w[0] + 2 * w[1],  # without an end: the search extends as often as it may
     "shallow": lambda w: 1e-3 * ((w[0] - 3) ** 2 + (w[0] * w[1] - 1) ** 2),
 }
 # (function, first step length, line search): evaluations of three steps and where they end; PyTorch 2.13's
@@ -32,6 +33,7 @@ PATHS = {
     ("wave", 0.05, None): (12, -0.5084346153615, 1.281071435109),
     ("wave", 0.05, "strong_wolfe"): (16, -0.475739123389, 1.405014132795),
     ("wave", 20.0, "strong_wolfe"): (15, -0.4710433192683, 1.40795683042),
+    ("plane", 0.05, "strong_wolfe"): (18, -1092.95, -2182.5),
     ("shallow", 1.0, None): (12, 3.000013130244, 0.3333235739116),
     ("shallow", 1.0, "strong_wolfe"): (15, 2.99962123078, 0.3327758435849),
     ("shallow", 0.05, None): (12, 0.4911989329354, 1.646978259753),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, SupportsFloat, TypeVar
 
@@ -35,13 +36,12 @@ def _cubic_interpolate(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bou
     if not square >= 0:
         return middle
     d2 = square**0.5
-    width = (g2 - g1 if x1 <= x2 else g1 - g2) + 2 * d2
-    if width == 0:  # a straight line
-        return middle
     if x1 <= x2:
-        least = x2 - (x2 - x1) * ((g2 + d2 - d1) / width)
+        left, right, a, b = x1, x2, g2 + d2 - d1, g2 - g1 + 2 * d2
     else:
-        least = x1 - (x1 - x2) * ((g1 + d2 - d1) / width)
+        left, right, a, b = x2, x1, g1 + d2 - d1, g1 - g2 + 2 * d2
+    share = a / b if b else math.copysign(math.inf, a)  # 0 on a line, which falls up to a bound
+    least = right - (right - left) * share
     return min(max(least, low), high)
 
 
