@@ -655,3 +655,11 @@ def test_the_triangle_of_a_cholesky_factor_that_is_not_read_has_a_gradient(upper
     assert tg.allclose(*(tg.autograd.grad((k**2).sum(), x)[0] for k, x in ((g, factor), (h, with_rest))))
     tangent = tg.func.jvp(lambda x: tg.cholesky_solve(b, x, upper), (own.detach(),), (tg.ones(2, 2),))[1]
     assert tangent[0, 0].item() == g.sum().item()
+
+
+def test_multi_dot_of_vectors_at_the_ends():
+    rng = np.random.default_rng(0)
+    v, a, b, w = rng.normal(size=3), rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=5)
+    for given in ([a, b], [v, a, b], [a, b, w], [v, a, b, w]):
+        got = L.multi_dot([tg.tensor(x) for x in given]).numpy()
+        np.testing.assert_allclose(got, np.linalg.multi_dot(given), strict=True)

@@ -73,6 +73,21 @@ RATES = {
         0.8, 0.6125, 0.425, 0.2375, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05,
     ),
 }  # fmt: skip
+MOMENTA = {
+    "S.CyclicLR(o, 0.1, 0.9, 3, 2, base_momentum=0.3, max_momentum=0.6)": (
+        0.6, 0.5, 0.4, 0.3, 0.45, 0.6, 0.5, 0.4, 0.3, 0.45, 0.6, 0.5,
+    ),
+    "S.CyclicLR(o, 0.1, 0.9, 2, mode='triangular2', base_momentum=0.3, max_momentum=0.6)": (
+        0.6, 0.45, 0.3, 0.45, 0.6, 0.525, 0.45, 0.525, 0.6, 0.5625, 0.525, 0.5625,
+    ),
+    "S.OneCycleLR(o, 0.9, total_steps=12, pct_start=0.25)": (
+        0.95, 0.9, 0.85, 0.853015369, 0.8616977778, 0.875, 0.8913175911, 0.9086824089, 0.925, 0.9383022222, 0.946984631,
+        0.95,
+    ),
+    "S.OneCycleLR(o, 0.9, total_steps=12, anneal_strategy='linear', three_phase=True)": (
+        0.95, 0.9115384615, 0.8730769231, 0.8653846154, 0.9038461538, 0.9423076923, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95,
+    ),
+}  # fmt: skip
 ERRORS = {
     "S.LinearLR(o, 0.0)": "Starting multiplicative factor expected to be greater than 0",
     "S.LinearLR(o, 1.5)": "Starting multiplicative factor expected to be greater than 0",
@@ -101,15 +116,25 @@ def made(text):
     return optimizer, eval(text, {"o": optimizer, "S": lr_scheduler, "W": swa_utils})
 
 
-@pytest.mark.parametrize("text", RATES)
-def test_rates(text):
+def twelve(text, name):
+    """The values of an option over twelve steps."""
     optimizer, scheduler = made(text)
-    rates = [optimizer.param_groups[0]["lr"]]
+    values = [optimizer.param_groups[0][name]]
     for _ in range(11):
         optimizer.step()
         scheduler.step()
-        rates.append(optimizer.param_groups[0]["lr"])
-    np.testing.assert_allclose(rates, RATES[text], rtol=1e-8, atol=1e-12)
+        values.append(optimizer.param_groups[0][name])
+    return values
+
+
+@pytest.mark.parametrize("text", RATES)
+def test_rates(text):
+    np.testing.assert_allclose(twelve(text, "lr"), RATES[text], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", MOMENTA)
+def test_momenta(text):
+    np.testing.assert_allclose(twelve(text, "momentum"), MOMENTA[text], rtol=1e-8)
 
 
 @pytest.mark.parametrize("text", [text for text in RATES if "StepLR" in text or text[2:] == "ExponentialLR(o, 0.8)"])
