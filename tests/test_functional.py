@@ -652,3 +652,18 @@ def test_legacy_reductions_warn():
 @pytest.mark.parametrize("name", F.__all__)
 def test_every_function_has_a_docstring(name):
     assert getattr(F, name).__doc__
+
+
+def test_statistics_of_native_norms():
+    """Means and 1 / sqrt(variance + eps), with an eps that counts."""
+    x = np.random.default_rng(0).normal(size=(2, 4, 3))
+    groups, eps = x.reshape(2, 2, 6), 0.5
+    y, mean, scale = tg.native_group_norm(tg.tensor(x), None, None, 2, 4, 3, 2, eps)
+    want = (groups - groups.mean(-1, keepdims=True)) / np.sqrt(groups.var(-1, keepdims=True) + eps)
+    np.testing.assert_allclose(y.numpy(), want.reshape(x.shape))
+    np.testing.assert_allclose(mean.numpy(), groups.mean(-1))
+    np.testing.assert_allclose(scale.numpy(), 1 / np.sqrt(groups.var(-1) + eps))
+    y, mean, scale = tg.native_layer_norm(tg.tensor(x), (3,), None, None, eps)
+    np.testing.assert_allclose(mean.numpy(), x.mean(-1, keepdims=True))
+    np.testing.assert_allclose(scale.numpy(), 1 / np.sqrt(x.var(-1, keepdims=True) + eps))
+    np.testing.assert_allclose(y.numpy(), (x - mean.numpy()) * scale.numpy())

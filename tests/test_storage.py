@@ -140,3 +140,10 @@ def test_cdata_tells_whether_two_are_one_tensor_or_one_storage():
     x, y = tg.ones(2), tg.ones(2)
     assert x._cdata == x._cdata != x.detach()._cdata
     assert x.untyped_storage()._cdata == x.detach()[1:].untyped_storage()._cdata != y.untyped_storage()._cdata
+
+
+def test_the_storage_of_a_view_of_another_dtype_has_the_dtype_of_the_view():
+    x = tg.tensor([1.0, 2.0])
+    assert x.storage().dtype is tg.float32 and x.storage().tolist() == [1.0, 2.0]
+    bits = x.view(tg.int32)
+    assert bits.storage().dtype is tg.int32 and bits.storage().tolist() == [0x3F800000, 0x40000000]
