@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.optim import lbfgs
 
 FUNCTIONS = {
     "rosenbrock": lambda w: 100 * (w[1] - w[0] ** 2) ** 2 + (1 - w[0]) ** 2,
@@ -60,3 +61,27 @@ def test_path(name, lr, search):
     count, *end = PATHS[name, lr, search]
     assert len(evaluations) == count
     np.testing.assert_allclose(w.tolist(), end, rtol=1e-8)
+
+
+def test_minimiser_of_a_cubic():
+    """Of t**3 - 3 * t it is 1, from points in either order; bounds hold, and a line falls up to one."""
+
+    def between(a, b, bounds=None):
+        at = [(t, t**3 - 3 * t, 3 * t * t - 3) for t in (a, b)]
+        return lbfgs._cubic_interpolate(*at[0], *at[1], bounds)
+
+    assert between(0.25, 2.0) == pytest.approx(1.0) and between(2.0, 0.25) == pytest.approx(1.0)
+    assert between(0.25, 2.0, (1.25, 3.0)) == 1.25 and between(2.0, 0.25, (-1.0, 0.5)) == 0.5
+    falling, rising = ((0.0, 0.0, -2.0), (1.0, -2.0, -2.0)), ((0.0, 0.0, 2.0), (1.0, 2.0, 2.0))
+    assert lbfgs._cubic_interpolate(*falling[0], *falling[1], (0.5, 10.0)) == 10.0
+    assert lbfgs._cubic_interpolate(*rising[0], *rising[1], (0.5, 10.0)) == 0.5
+    assert lbfgs._cubic_interpolate(*falling[1], *falling[0], (0.5, 10.0)) == 10.0
+
+
+@pytest.mark.parametrize("ends", [(1.0, 2.0), (2.0, 1.0)])
+def test_a_second_length_near_an_end_is_moved_inwards(ends):
+    bracket = [lbfgs.Point(t, 0.0, None, 0.0) for t in ends]
+    assert lbfgs._inside(1.5, bracket, True) == (1.5, False)
+    assert lbfgs._inside(1.05, bracket, False) == (1.05, True)
+    assert lbfgs._inside(1.05, bracket, True) == (1.1, False) and lbfgs._inside(1.0, bracket, False) == (1.1, False)
+    assert lbfgs._inside(1.95, bracket, True) == (1.9, False) and lbfgs._inside(2.0, bracket, False) == (1.9, False)
