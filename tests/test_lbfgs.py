@@ -64,7 +64,7 @@ def test_path(name, lr, search):
 
 
 def test_minimiser_of_a_cubic():
-    """Of t**3 - 3 * t it is 1, from points in either order; bounds hold, and a line falls up to one."""
+    """Of t**3 - 3 * t it is 1, from points in either order; bounds hold."""
 
     def between(a, b, bounds=None):
         at = [(t, t**3 - 3 * t, 3 * t * t - 3) for t in (a, b)]
@@ -72,6 +72,9 @@ def test_minimiser_of_a_cubic():
 
     assert between(0.25, 2.0) == pytest.approx(1.0) and between(2.0, 0.25) == pytest.approx(1.0)
     assert between(0.25, 2.0, (1.25, 3.0)) == 1.25 and between(2.0, 0.25, (-1.0, 0.5)) == 0.5
+
+
+def test_a_line_falls_up_to_a_bound():
     falling, rising = ((0.0, 0.0, -2.0), (1.0, -2.0, -2.0)), ((0.0, 0.0, 2.0), (1.0, 2.0, 2.0))
     assert lbfgs._cubic_interpolate(*falling[0], *falling[1], (0.5, 10.0)) == 10.0
     assert lbfgs._cubic_interpolate(*rising[0], *rising[1], (0.5, 10.0)) == 0.5
