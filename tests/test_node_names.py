@@ -10,7 +10,8 @@ from tapegrad.nn import functional as F
 NAMES = {
     "x[0]": "SelectBackward0", "x[:1]": "SliceBackward0", "x[None]": "UnsqueezeBackward0", "x[...]": "AliasBackward0",
     "x[:]": "SliceBackward0", "x[:, :]": "AliasBackward0", "x[..., :]": "AliasBackward0",
-    "x[0, :]": "SelectBackward0", "x[:, :1]": "SliceBackward0",
+    "x[0, :]": "SelectBackward0", "x[:, :1]": "SliceBackward0", "x[:1, 0]": "SelectBackward0",
+    "x[0, None]": "UnsqueezeBackward0",
     "x[x > 1.5]": "IndexBackward0", "x.sum()": "SumBackward0", "x.sum(0)": "SumBackward1", "x.mean(1)": "MeanBackward1",
     "x.max()": "MaxBackward1", "1 - x": "RsubBackward1", "x - 1": "SubBackward0", "2**x": "PowBackward2",
     "x**x": "PowBackward1",
