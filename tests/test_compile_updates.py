@@ -103,3 +103,23 @@ def test_data_is_written(update, held):
         got = run(tg.compile)
     assert difference(expected, got) is None
     assert tg.compile.stats()["calls"] > before or (held and update is bound)
+
+
+def test_losses_whose_graph_was_used_up_do_not_fill_the_tape():
+    """Nothing else is recorded that would have the tape swept."""
+    with restored(), interpreted():
+        w, x = tg.ones(2, requires_grad=True), tg.ones(2)
+
+        @tg.compile
+        def step(x):
+            w.grad = None
+            loss = (w * x).sum()
+            loss.backward()
+            return loss
+
+        tg.tape().sweep()
+        before, calls = len(tg.tape()), tg.compile.stats()["calls"]
+        for _ in range(700):
+            assert step(x).requires_grad
+        assert tg.compile.stats()["calls"] >= calls + 690
+        assert len(tg.tape()) < before + 400

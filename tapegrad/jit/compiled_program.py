@@ -517,6 +517,9 @@ def new_tensor(array: Any, on_device: bool, stub: Any) -> Any:
     """A tensor of a JAX array; with a stub of an entry, one whose history has been used up."""
     t = box(array, 0) if on_device else box_of(array)
     if stub is not None:
+        tape = current_tape()
         t._s = slot = next_slot()
-        current_tape()[slot] = stub
+        tape[slot] = stub
+        if slot > tape.limit:
+            tape.due(slot)
     return t
