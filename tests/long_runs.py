@@ -275,7 +275,7 @@ def compiled():
 
 class Numbers(tg.utils.data.Dataset):
     def __len__(self):
-        return 8000
+        return 1000
 
     def __getitem__(self, k):
         return np.full(4, k, np.float32), k % 3
@@ -283,7 +283,7 @@ class Numbers(tg.utils.data.Dataset):
 
 @program
 def data_loader():
-    """Batches of two processes, which end and are started anew after 2000."""
+    """Batches of two processes, which end and are started anew after 250 steps."""
     net = network(4, 8, 3)
     loader = tg.utils.data.DataLoader(Numbers(), batch_size=4, shuffle=True, num_workers=2)
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
@@ -291,7 +291,7 @@ def data_loader():
     def step():
         x, y = next(batches)
         net.zero_grad()
-        nn.functional.cross_entropy(net(x / 8000), y).backward()
+        nn.functional.cross_entropy(net(x / 1000), y).backward()
 
     return step
 
