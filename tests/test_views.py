@@ -470,16 +470,22 @@ def test_overwritten_by_a_constant_still_requires_grad():
     assert x.grad is None
 
 
-@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("how", ["plain", "create_graph", "hooks", "anomaly"])
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 2)])
-def test_tensors_of_several_shapes_overwritten_by_constants(sizes, create_graph):
+def test_tensors_of_several_shapes_overwritten_by_constants(sizes, how):
     """What leads to a constant ends there; it is not added to what leads to another one."""
     x = leaf(1.0, 2.0, 3.0)
     a, b = (x[:n] * 2.0 for n in sizes)
     a.zero_()
     b.fill_(4.0)
-    ((a * 3.0).sum() + (b * b).sum() + (x * x).sum()).backward(create_graph=create_graph)
+    seen = []
+    if how == "hooks":
+        a.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs))
+        b.grad_fn.register_prehook(lambda outputs: None)
+    with tg.autograd.set_detect_anomaly(how == "anomaly"):
+        ((a * 3.0).sum() + (b * b).sum() + (x * x).sum()).backward(create_graph=how == "create_graph")
     assert x.grad.tolist() == [2.0, 4.0, 6.0]
+    assert seen == [(None,)] * (how == "hooks")
 
 
 def test_out_takes_the_history_of_the_result():

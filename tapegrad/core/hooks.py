@@ -125,8 +125,8 @@ def arguments_of(e: Any) -> tuple[int, ...]:
 
 
 def by_argument(slots: tuple[int, ...], added: list[tuple[int, Any]]) -> tuple[Any, ...]:
-    """What a backward added, in whatever order, in that of the arguments; None where it added nothing."""
+    """What a backward added, in whatever order, in that of the arguments; None where it added nothing, or to a constant."""
     rest: dict[int, list[Any]] = {}
     for slot, g in reversed(added):
         rest.setdefault(slot, []).append(g)
-    return tuple([rest[slot].pop() if rest.get(slot) else None for slot in slots])
+    return tuple([rest[slot].pop() if slot and rest.get(slot) else None for slot in slots])
