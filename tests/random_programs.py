@@ -269,6 +269,11 @@ HOOKS = {  # the gradient becomes a linear function of itself, here the transpos
     "halved_by_node": Form("{h}.grad_fn.register_prehook(lambda gs: (gs[0] * 0.5,))", lambda a: a * 0.5),
     "retained": Form("{h}.retain_grad()", None),
 }
+WATCHES = {  # hooks that change nothing, of any tensor
+    "tensor": Form("{a}.requires_grad and {a}.register_hook(lambda g: None)", None),
+    "node": Form("{a}.grad_fn and {a}.grad_fn.register_hook(lambda inputs, outputs: None)", None),
+    "before_node": Form("{a}.grad_fn and {a}.grad_fn.register_prehook(lambda outputs: None)", None),
+}
 ALIASES = {
     "detach": Form("{a}.detach()", None),
     "data": Form("{a}.data", None),
@@ -394,6 +399,9 @@ class World:
             values = before + transposed(values - before)
         self.parts[step.out] = self.new(values, row_major=a.memory.row_major and a.is_contiguous())
 
+    def watch(self, step, a):
+        pass
+
     def derivative(self, step, a):
         self.parts[step.out] = self.new(np.cos(a.read()), row_major=a.memory.row_major and a.is_contiguous())
 
@@ -455,6 +463,9 @@ class Step:
             f"{self.out} = {a} + {probe}",
             HOOKS[self.name].text.format(h=self.out),
         ]
+
+    def lines_of_watch(self, a, b, for_torch):
+        return [] if for_torch else [self.filled(WATCHES[self.name], a, b)]  # PyTorch 2.13 crashes in register_hook of some
 
     def lines_of_derivative(self, a, b, for_torch):
         probe = f"{self.out}_p"
@@ -520,7 +531,8 @@ class Program:
         return total, world
 
 
-KINDS = {"view": 20, "operation": 44, "writing": 24, "hook": 7, "alias": 6, "source": 2, "derivative": 3}  # how often
+# How often each kind of step is chosen.
+KINDS = {"view": 20, "operation": 44, "writing": 24, "hook": 7, "alias": 6, "source": 2, "derivative": 3, "watch": 4}
 
 
 class Maker:
@@ -600,6 +612,9 @@ class Maker:
         form = self.choose.choice(list(HOOKS))
         if HOOKS[form].fit(self.choose, a.places.shape) is not None:
             self.add(Step("hook", form, (name,), self.out()))
+
+    def watch(self):
+        self.add(Step("watch", self.choose.choice(list(WATCHES)), (self.pick()[0],)))
 
     def alias(self):
         self.add(Step("alias", self.choose.choice(list(ALIASES)), (self.pick()[0],), self.out()))

@@ -22,7 +22,7 @@ def test_all_forms_occur():
     """A form that no program can have is a mistake in its choice."""
     steps = {(step.kind, step.name) for seed in range(400) for step in make(seed).steps}
     names = {name for _, name in steps}
-    tables = "VIEWS IN_ORDER OPERATIONS ARRAY_OPERATIONS WRITES ARRAY_WRITES HOOKS ALIASES"
+    tables = "VIEWS IN_ORDER OPERATIONS ARRAY_OPERATIONS WRITES ARRAY_WRITES HOOKS WATCHES ALIASES"
     assert {name for table in tables.split() for name in getattr(random_programs, table)} - names == set()
     assert {"source", "from_numpy", "derivative", "drop"} <= {kind for kind, _ in steps}
 
