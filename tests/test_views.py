@@ -592,6 +592,15 @@ def test_hooks_stay_with_the_value_they_were_registered_on():
     assert log == [("after", [5.0, 5.0]), ("before", [15.0, 15.0])]
 
 
+def test_gradients_in_one_block():
+    flat = tg.zeros(4, dtype=tg.float64)
+    a, b, c = leaf(1.0, 1.0), leaf(1.0, 1.0), leaf(1.0, 1.0, 1.0, 1.0)
+    a.grad, b.grad, c.grad = flat[:2], flat[2:], flat
+    ((a * 2.0 + b * 3.0).sum() + (c * 5.0).sum()).backward()
+    assert flat.tolist() == [7.0, 7.0, 8.0, 8.0]
+    assert a.grad.tolist() == [7.0, 7.0]
+
+
 def test_gradients_that_two_leaves_share():
     a, b, g = leaf(1.0, 1.0), leaf(1.0, 1.0), tg.zeros(2, dtype=tg.float64)
     a.grad = b.grad = g

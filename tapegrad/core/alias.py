@@ -253,7 +253,7 @@ def is_settled(t: Any, a: Alias) -> bool:
     with plain_commit.ACCUMULATING:
         if type(t._st) is not Alias:
             t._st = a
-        return t._st is a
+        return t._st is a or type(t._st) is not Alias  # what stands for several tensors, as sparse ones do
 
 
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:

@@ -70,8 +70,8 @@ def alias_tensor(t: Any) -> Any:
     return levels.relabelled(t, t._s)
 
 
-def accumulation(t: Any, g: Any) -> Callable[[], Any]:
-    """What does t.grad += g, in place into a leaf's untracked gradient; whatever can fail has been done then."""
+def accumulation(t: Any, g: Any) -> Any:
+    """What does t.grad += g, in place into an untracked gradient, see `do_all`; whatever can fail has been done then."""
     if (trace := running_trace()) is not None:
         trace.grad_accessed(t, True)
     old: Any = getattr(t, "_g", None)
@@ -93,7 +93,7 @@ def accumulation(t: Any, g: Any) -> Callable[[], Any]:
     if target(old) is None:
         old._d = old._d.copy(order="K")
     if old._d.flags.writeable:
-        return partial(operator.iadd, old._d, g)
+        return old, g
     return partial(setattr, t, "_g", wrap(arrays.silently(operator.add, old._d, g)))
 
 

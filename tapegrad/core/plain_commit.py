@@ -6,8 +6,8 @@ import operator
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from .box import is_sole_owner, private
@@ -16,6 +16,7 @@ from .protocols import arrays
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 ACCUMULATING = threading.RLock()
+ARRAY = operator.attrgetter("_d")
 
 
 def renew_lock() -> None:
@@ -50,15 +51,19 @@ def commit(gradients: dict[int, Any]) -> bool:
     return True
 
 
-def do_all(parts: list[Callable[[], Any]]) -> None:
-    """Call functions of C, which is one call of C: no exception comes between them, nor Ctrl-C."""
-    arrays.silently(deque, map(operator.call, parts), 0)
+def do_all(parts: list[Any]) -> None:
+    """Call functions of C and add gradients, (`.grad`, gradient), in one call of C: no exception comes between, nor Ctrl-C.
+
+    A sum takes the array up when it is added: if it was held here, a second leaf with this `.grad` would leave it.
+    """
+    olds, gs = zip(*sums, strict=True) if (sums := [p for p in parts if type(p) is tuple]) else ((), ())
+    calls = map(operator.call, [p for p in parts if type(p) is not tuple])
+    arrays.silently(deque, chain(calls, map(operator.iadd, map(ARRAY, olds), gs)), 0)
 
 
-def accumulation(leaf: Any, old: Any, g: Any) -> Callable[[], Any]:
-    """What does .grad += g for a plain `.grad`. Whatever can fail has been done then."""
+def accumulation(leaf: Any, old: Any, g: Any) -> Any:
+    """What does .grad += g for a plain `.grad`, see `do_all`. Whatever can fail has been done then."""
     if not is_sole_owner(old):
         old._d = old._d.copy(order="K")
-    if old._d.flags.writeable:
-        return partial(operator.iadd, old._d, g)
-    return partial(setattr, leaf, "_g", private(arrays.silently(operator.add, old._d, g)))
+    new: Any = None if old._d.flags.writeable else private(arrays.silently(operator.add, old._d, g))
+    return (old, g) if new is None else partial(setattr, leaf, "_g", new)
