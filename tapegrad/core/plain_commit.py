@@ -32,10 +32,7 @@ def leaf_of(slot: int) -> Any:
 
 
 def commit(gradients: dict[int, Any]) -> bool:
-    """Add gradients, by slot, to the `.grad` of their leaves: to all of them, or to none if memory runs out.
-
-    False, and nothing done, where a `.grad` has a history or shares memory.
-    """
+    """Add gradients, by slot, to the plain `.grad`s of their leaves: to all or to none. False: some are not plain."""
     parts: list[Any] = []
     for s, g in gradients.items():
         if (leaf := leaf_of(s)) is None:
@@ -52,10 +49,8 @@ def commit(gradients: dict[int, Any]) -> bool:
 
 
 def do_all(parts: list[Any]) -> None:
-    """Call functions of C and add gradients, (`.grad`, gradient), in one call of C: no exception comes between, nor Ctrl-C.
-
-    A sum takes the array up when it is added: if it was held here, a second leaf with this `.grad` would leave it.
-    """
+    """Call functions of C and add gradients, (`.grad`, gradient), in one call of C, in which no exception comes between."""
+    # An array that was held here would count as held, and a second leaf with this `.grad` would leave it.
     olds, gs = zip(*sums, strict=True) if (sums := [p for p in parts if type(p) is tuple]) else ((), ())
     calls = map(operator.call, [p for p in parts if type(p) is not tuple])
     arrays.silently(deque, chain(calls, map(operator.iadd, map(ARRAY, olds), gs)), 0)
