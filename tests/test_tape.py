@@ -71,6 +71,7 @@ def test_a_small_gradient_beside_a_large_live_graph_visits_its_own_entries(monke
 def test_a_pass_is_followed_by_a_sweep_if_it_left_out_what_was_recorded(monkeypatch, also):
     """Of what a pass has released nothing is left that is large; what it did not visit may be dead."""
     x, tape = tg.ones(100, 100, requires_grad=True), tg.tape()
+    tape.clear()  # of what other tests keep alive
     sweeps, sweep = [], type(tape)._sweep
     monkeypatch.setattr(type(tape), "_sweep", lambda self: (sweeps.append(len(self)), sweep(self)))
     for _ in range(10):
