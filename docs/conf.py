@@ -66,7 +66,7 @@ intersphinx_mapping = {
 }
 
 # Pages that stand elsewhere in the checkout, under the names that they have on the site.
-OUTSIDE = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "compat/programs.md": "programs"}
+OUTSIDE = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "SECURITY.md": "security", "compat/programs.md": "programs"}
 WITH_MEMBERS = {tg.Tensor, tg.nn.Module, tg.optim.Optimizer, tg.utils.data.DataLoader, tg.Generator, tg.autograd.Function}
 
 
