@@ -66,7 +66,12 @@ intersphinx_mapping = {
 }
 
 # Pages that stand elsewhere in the checkout, under the names that they have on the site.
-OUTSIDE = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "SECURITY.md": "security", "compat/programs.md": "programs"}
+OUTSIDE = {
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog",
+    "SECURITY.md": "security",
+    "compat/programs.md": "programs",
+}
 WITH_MEMBERS = {tg.Tensor, tg.nn.Module, tg.optim.Optimizer, tg.utils.data.DataLoader, tg.Generator, tg.autograd.Function}
 
 
@@ -99,7 +104,7 @@ def toctrees(index: str) -> str:
             continue
         pages = "\n".join(re.findall(r"^- \[.*?\]\(([\w/]+)\.md\)", link_outside(part), flags=re.MULTILINE))
         if title == "Reference":
-            pages += "\ngenerated/api/index\ngenerated/programs\ngenerated/changelog"
+            pages += "\ngenerated/api/index\ngenerated/programs\ngenerated/changelog\ngenerated/security"
         trees.append(f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n")
     return "\n" + "\n".join(trees)
 
