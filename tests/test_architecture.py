@@ -270,6 +270,10 @@ CHANGES = {
 # What else a module changes, while it is imported, of what it imports: each hides a call that then runs upwards.
 KNOWN_SLOTS: dict[str, dict[str, str]] = {
     "autograd/function.py": {"EMPTIED.update": "what a pass leaves of the entries of its own record, which it defines here"},
+    "autograd/__init__.py": dict.fromkeys(
+        ["backward.__doc__", "grad.__doc__"], "the public texts, for which core has no room"
+    ),
+    "kernels/numpy.py": {"MODES[_extobj_contextvar]": "NumPy's error state, which functions switch while they run"},
     "kernels/devices.py": {"device._resolve": "what an index of a device means, JAX knows"},
     "numpy/routines.py": dict.fromkeys(
         [
