@@ -17,7 +17,8 @@ PACKAGE = pathlib.Path(tg.__file__).parent
 
 
 def faults(group, every):
-    return [outcome for outcome in extreme_values.outcomes(group, every=every) if outcome.text]
+    """Calls with no end, or that fail; not those that are slow, which the machine's load decides."""
+    return [o for o in extreme_values.outcomes(group, every=every) if o.text and not o.text.startswith("takes")]
 
 
 @posix
@@ -28,7 +29,7 @@ def test_calls_that_once_had_no_end():
 
 @posix
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("group", "every"), [("orders", 7), ("draws", 3), ("solvers", 7), ("sizes", 1), ("functions", 97),
+@pytest.mark.parametrize(("group", "every"), [("orders", 7), ("draws", 3), ("solvers", 7), ("functions", 97),
                                               ("distributions", 29)])  # fmt: skip
 def test_extreme_values(group, every):
     pytest.importorskip("scipy")

@@ -80,6 +80,7 @@ def test_five_steps(name, settings, expected):
     np.testing.assert_allclose([*p.tolist(), *q[0].tolist()], expected, rtol=3e-6, atol=3e-7)
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize("shapes", [[(100_000,)], [(64, 64)] * 40], ids=["alone", "together"])
 @pytest.mark.parametrize("name, settings, expected", CASES)
 def test_a_step_writes_in_place_and_allocates_nothing(name, settings, expected, shapes):

