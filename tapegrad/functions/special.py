@@ -490,7 +490,22 @@ def _first_two(x: Any, first: Callable[[Any], Any]) -> list[Any]:
     return [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)]
 
 
-def _polynomial(name: str, first: Callable[[Any], Any], step: Step, doc: str) -> Callable[..., Any]:
+DEGREES = """
+    Args:
+        input: float tensor; integers are computed in the default dtype.
+        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
+"""
+
+
+def _of_degree(
+    name: str, function: Callable[..., Any], text: str, printed: str, points: str = "[0.25, 0.5, 1.0]", limit: str = ""
+) -> Callable[..., Any]:
+    """The public function, its text with what all families have in common; `printed`: of degree 3 at the points."""
+    example = f"\n    Example:\n        >>> tg.special.{name}(tg.tensor({points}), 3)\n        tensor({printed})\n    "
+    return with_out(named(function, name, f"{text}\n{DEGREES}{limit}{example}"))
+
+
+def _polynomial(name: str, first: Callable[[Any], Any], step: Step, text: str, printed: str) -> Callable[..., Any]:
     """A family of polynomials: of degree 0 it is 1, of degree 1 first(x), of degree k + 1 step(x, k, p(k), p(k - 1))."""
 
     def function(input: Any, n: Any) -> Any:
@@ -508,7 +523,8 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step, doc: str) ->
             return result
         return p[-1] if degrees >= 0 else elementwise_records.mul(x, 0.0)
 
-    return with_out(named(function, name, doc))
+    limit = f"\n    Raises:\n        ValueError: for a degree above {LARGEST_DEGREE:,}.\n"
+    return _of_degree(name, function, text, printed, limit=limit)
 
 
 def _doubled(t: list[Any], p: list[Any], rest: list[Any], odd: Any) -> list[Any]:
@@ -520,7 +536,7 @@ def _doubled(t: list[Any], p: list[Any], rest: list[Any], odd: Any) -> list[Any]
     return [elementwise.where(fixed(odd), middle, below), elementwise.where(fixed(odd), above, middle)]
 
 
-def _chebyshev(name: str, first: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+def _chebyshev(name: str, first: Callable[[Any], Any], text: str, printed: str) -> Callable[..., Any]:
     """A family that has the recurrence of Chebyshev's polynomials T, and so p(m + n) = 2*T(n)*p(m) - p(m - n).
 
     So from the degrees m and m + 1 follow those about 2*m: as many steps as n has binary digits.
@@ -541,203 +557,76 @@ def _chebyshev(name: str, first: Callable[[Any], Any], doc: str) -> Callable[...
             return elementwise.where(elementwise.ge(degrees, 0), p[0], 0.0)
         return p[0] if degrees >= 0 else elementwise_records.mul(x, 0.0)
 
-    return with_out(named(function, name, doc))
+    return _of_degree(name, function, text, printed)
 
 
 chebyshev_polynomial_t = _chebyshev(
     "chebyshev_polynomial_t",
     lambda x: x,
-    """Elementwise Chebyshev polynomial of the first kind T(n): T(0) = 1, T(1) = input, T(k+1) = 2 * input * T(k) - T(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.chebyshev_polynomial_t(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-0.6875, -1.0000,  1.0000])
-    """,
+    "Elementwise Chebyshev polynomial of the first kind T(n): T(0) = 1, T(1) = input, T(k+1) = 2 * input * T(k) - T(k-1).",
+    "[-0.6875, -1.0000,  1.0000]",
 )
 chebyshev_polynomial_u = _chebyshev(
     "chebyshev_polynomial_u",
     lambda x: 2.0 * x,
-    """Elementwise Chebyshev polynomial of the second kind: U(0) = 1, U(1) = 2 * input, U(k+1) = 2 * input * U(k) - U(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.chebyshev_polynomial_u(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-0.8750, -1.0000,  4.0000])
-    """,
+    "Elementwise Chebyshev polynomial of the second kind: U(0) = 1, U(1) = 2 * input, U(k+1) = 2 * input * U(k) - U(k-1).",
+    "[-0.8750, -1.0000,  4.0000]",
 )
 chebyshev_polynomial_v = _chebyshev(
     "chebyshev_polynomial_v",
     lambda x: 2.0 * x - 1.0,
     """Elementwise Chebyshev polynomial of the third kind.
 
-    V(0) = 1, V(1) = 2 * input - 1, V(k+1) = 2 * input * V(k) - V(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.chebyshev_polynomial_v(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-0.1250, -1.0000,  1.0000])
-    """,
+    V(0) = 1, V(1) = 2 * input - 1, V(k+1) = 2 * input * V(k) - V(k-1).""",
+    "[-0.1250, -1.0000,  1.0000]",
 )
 chebyshev_polynomial_w = _chebyshev(
     "chebyshev_polynomial_w",
     lambda x: 2.0 * x + 1.0,
     """Elementwise Chebyshev polynomial of the fourth kind.
 
-    W(0) = 1, W(1) = 2 * input + 1, W(k+1) = 2 * input * W(k) - W(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.chebyshev_polynomial_w(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-1.6250, -1.0000,  7.0000])
-    """,
+    W(0) = 1, W(1) = 2 * input + 1, W(k+1) = 2 * input * W(k) - W(k-1).""",
+    "[-1.6250, -1.0000,  7.0000]",
 )
 hermite_polynomial_h = _polynomial(
     "hermite_polynomial_h",
     lambda x: 2.0 * x,
     lambda x, k, p, q: 2.0 * x * p - (2.0 * k) * q,
-    """Elementwise Hermite polynomial (physicists'): H(0) = 1, H(1) = 2 * input, H(k+1) = 2 * input * H(k) - 2 * k * H(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Raises:
-        ValueError: for a degree above 10,000.
-
-    Example:
-        >>> tg.special.hermite_polynomial_h(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-2.8750, -5.0000, -4.0000])
-    """,
+    "Elementwise Hermite polynomial (physicists'): H(0) = 1, H(1) = 2 * input, H(k+1) = 2 * input * H(k) - 2 * k * H(k-1).",
+    "[-2.8750, -5.0000, -4.0000]",
 )
 hermite_polynomial_he = _polynomial(
     "hermite_polynomial_he",
     lambda x: x,
     lambda x, k, p, q: x * p - float(k) * q,
-    """Elementwise Hermite polynomial (probabilists'): He(0) = 1, He(1) = input, He(k+1) = input * He(k) - k * He(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Raises:
-        ValueError: for a degree above 10,000.
-
-    Example:
-        >>> tg.special.hermite_polynomial_he(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-0.7344, -1.3750, -2.0000])
-    """,
+    "Elementwise Hermite polynomial (probabilists'): He(0) = 1, He(1) = input, He(k+1) = input * He(k) - k * He(k-1).",
+    "[-0.7344, -1.3750, -2.0000]",
 )
 laguerre_polynomial_l = _polynomial(
     "laguerre_polynomial_l",
     lambda x: 1.0 - x,
     lambda x, k, p, q: ((2.0 * k + 1.0 - x) * p - float(k) * q) / (k + 1.0),
-    """Elementwise Laguerre polynomial: L(0) = 1, L(1) = 1 - input, (k+1) * L(k+1) = (2 * k + 1 - input) * L(k) - k * L(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Raises:
-        ValueError: for a degree above 10,000.
-
-    Example:
-        >>> tg.special.laguerre_polynomial_l(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([ 0.3411, -0.1458, -0.6667])
-    """,
+    "Elementwise Laguerre polynomial: L(0) = 1, L(1) = 1 - input, (k+1) * L(k+1) = (2 * k + 1 - input) * L(k) - k * L(k-1).",
+    "[ 0.3411, -0.1458, -0.6667]",
 )
 legendre_polynomial_p = _polynomial(
     "legendre_polynomial_p",
     lambda x: x,
     lambda x, k, p, q: ((2.0 * k + 1.0) * x * p - float(k) * q) / (k + 1.0),
-    """Elementwise Legendre polynomial: P(0) = 1, P(1) = input, (k+1) * P(k+1) = (2 * k + 1) * input * P(k) - k * P(k-1).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Raises:
-        ValueError: for a degree above 10,000.
-
-    Example:
-        >>> tg.special.legendre_polynomial_p(tg.tensor([0.25, 0.5, 1.0]), 3)
-        tensor([-0.3359, -0.4375,  1.0000])
-    """,
+    "Elementwise Legendre polynomial: P(0) = 1, P(1) = input, (k+1) * P(k+1) = (2 * k + 1) * input * P(k) - k * P(k-1).",
+    "[-0.3359, -0.4375,  1.0000]",
 )
 
 
-def _shifted(name: str, family: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _shifted(family: Callable[..., Any], printed: str) -> Callable[..., Any]:
     def function(input: Any, n: Any) -> Any:
         return family(elementwise_records.mul(_floating_with(input, n), 2.0) - 1.0, n)
 
-    return with_out(named(function, name, doc))
+    text = f"Elementwise {family.__name__}(2 * input - 1, n)."
+    return _of_degree(f"shifted_{family.__name__}", function, text, printed, points="[0.0, 0.25, 1.0]")
 
 
-shifted_chebyshev_polynomial_t = _shifted(
-    "shifted_chebyshev_polynomial_t",
-    chebyshev_polynomial_t,
-    """Elementwise chebyshev_polynomial_t(2 * input - 1, n).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.shifted_chebyshev_polynomial_t(tg.tensor([0.0, 0.25, 1.0]), 3)
-        tensor([-1.,  1.,  1.])
-    """,
-)
-shifted_chebyshev_polynomial_u = _shifted(
-    "shifted_chebyshev_polynomial_u",
-    chebyshev_polynomial_u,
-    """Elementwise chebyshev_polynomial_u(2 * input - 1, n).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.shifted_chebyshev_polynomial_u(tg.tensor([0.0, 0.25, 1.0]), 3)
-        tensor([-4.,  1.,  4.])
-    """,
-)
-shifted_chebyshev_polynomial_v = _shifted(
-    "shifted_chebyshev_polynomial_v",
-    chebyshev_polynomial_v,
-    """Elementwise chebyshev_polynomial_v(2 * input - 1, n).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.shifted_chebyshev_polynomial_v(tg.tensor([0.0, 0.25, 1.0]), 3)
-        tensor([-7.,  1.,  1.])
-    """,
-)
-shifted_chebyshev_polynomial_w = _shifted(
-    "shifted_chebyshev_polynomial_w",
-    chebyshev_polynomial_w,
-    """Elementwise chebyshev_polynomial_w(2 * input - 1, n).
-
-    Args:
-        input: float tensor; integers are computed in the default dtype.
-        n: the degree: a number, or a tensor of whole numbers, which broadcasts with input; of degrees below 0 it is 0.
-
-    Example:
-        >>> tg.special.shifted_chebyshev_polynomial_w(tg.tensor([0.0, 0.25, 1.0]), 3)
-        tensor([-1.,  1.,  7.])
-    """,
-)
+shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t, "[-1.,  1.,  1.]")
+shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u, "[-4.,  1.,  4.]")
+shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v, "[-7.,  1.,  1.]")
+shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w, "[-1.,  1.,  7.]")
