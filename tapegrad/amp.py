@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from . import dtypes
+from .contexts import ContextDecorator
 from .core.record import running_trace
 from .core.warning import warn
 from .functions import casting, create
@@ -24,12 +25,11 @@ __all__ = [
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 HALVES = (dtypes.bfloat16, dtypes.float16)
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", Tensor, list[Tensor], tuple[Tensor, ...])
 
 
-class autocast:
+class autocast(ContextDecorator):
     """Matrix products and convolutions of float32 tensors run in a 16-bit dtype, losses in float32, as in PyTorch.
 
     A context manager or decorator. The operations are those of PyTorch's CPU autocast; float64 is not cast. There is no CUDA
@@ -57,6 +57,7 @@ class autocast:
         _check_type(device_type)
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        super().__init__()
         self.device, self.fast_dtype = device_type, get_autocast_dtype(device_type) if dtype is None else dtype
         if enabled and device_type == "cuda":
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
@@ -68,39 +69,31 @@ class autocast:
             )
             enabled = False
         self._enabled = enabled
-        self._before: list[Any] = []
 
-    def __enter__(self) -> autocast:
-        dtype = dtypes.to_numpy(self.fast_dtype) if self._enabled else None
-        self._before.append(casting.present())
-        try:
-            if self.device == "cpu":
-                casting.enter(dtype, self._before[-1])
-            return self
-        except BaseException:  # Ctrl-C
-            casting.leave(self._before.pop())
-            raise
+    def present(self) -> Any:
+        return casting.present()
 
-    def __exit__(self, *_: object) -> None:
-        try:
-            casting.leave(self._before[-1])
-            del self._before[-1]
-        except BaseException:  # Ctrl-C
-            casting.leave(self._before[-1])
-            del self._before[-1]
-            raise
+    def enter(self) -> None:
+        if self.device == "cpu":
+            casting.enter(dtypes.to_numpy(self.fast_dtype) if self._enabled else None, self._previous[-1])
 
-    def __call__(self, func: Callable[P, R]) -> Callable[P, R]:
+    def leave(self, previous: Any) -> None:
+        casting.leave(previous)
+
+    def entered(self, previous: Any) -> autocast:
+        return self
+
+    def __call__(self, func: F) -> F:
         """Decorator: each call of func runs inside this context."""
         if not callable(func):
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}.")
 
         @functools.wraps(func)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        def call(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return func(*args, **kwargs)
 
-        return call
+        return call  # type: ignore[return-value]
 
 
 def _check_type(device_type: Any) -> None:
