@@ -237,7 +237,7 @@ if __name__ == "__main__":
     print("done", len(tg.tape()))
 """
 USED_HERE = {  # by this system's standard library while it runs
-    "AF_UNIX", "SCM_RIGHTS", "SIGKILL", "WEXITSTATUS", "WIFEXITED", "WIFSIGNALED", "WNOHANG", "getpgrp",
+    "AF_UNIX", "O_NONBLOCK", "SCM_RIGHTS", "SIGKILL", "WEXITSTATUS", "WIFEXITED", "WIFSIGNALED", "WNOHANG", "getpgrp",
     "pthread_sigmask",
 }  # fmt: skip
 SYSTEMS = {"win32": (LACKING, MODULES), "darwin": ({"os": LINUX}, set()), "linux": ({}, set())}
