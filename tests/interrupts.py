@@ -567,7 +567,6 @@ MODES = {
 def windows(make, folder=PACKAGE):
     """The instructions at which an exception leaves a mode entered by `with` behind: (function, opcode), in order."""
 
-
     def run(tracer):
         """Whether the mode is left behind."""
         block = make()

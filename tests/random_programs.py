@@ -289,7 +289,7 @@ class Family:
     """The values of a block of memory as functions of the inputs, for the tensors that share gradients."""
 
     def __init__(self, values, refuses=False):
-        self.values, self.refuses = values, refuses  # refuses recorded writes: that of a leaf, of a view made under no_grad
+        self.values, self.refuses = values, refuses  # recorded writes: of leaves, of no_grad views, where elements repeat
 
 
 @dataclass
@@ -342,7 +342,7 @@ class World:
         return Part(Memory([family], row_major), family, np.arange(values.size).reshape(values.shape))
 
     def other_family(self, part, refuses=False):
-        family = Family(self.constant(part.family.values).copy(), refuses)
+        family = Family(self.constant(part.family.values).copy(), refuses or not part.holds_elements_once())
         part.memory.families.append(family)
         return family
 

@@ -327,6 +327,24 @@ def test_refused_on_an_expanded_tensor(name):
     expect_refusal(EXPANDED, lambda: WRITES[name](t.expand(2)), t)
 
 
+OVERLAPPING_BASES = {
+    "expanded": lambda: tg.tensor([2.0]).expand(2).detach(), "data": lambda: tg.tensor([2.0]).expand(2).data,
+    "windows": lambda: tg.tensor([1.0, 2.0, 3.0]).unfold(0, 2, 1).detach(),
+    "array": lambda: tg.from_numpy(np.lib.stride_tricks.as_strided(np.array([1.0, 2.0, 3.0]), (2, 2), (8, 8))),
+    "no_grad view": lambda: tg.no_grad()(lambda: leaf(2.0).expand(2))().detach(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [lambda t, c: t[:1].mul_(c), lambda t, c: t.__setitem__(0, c), lambda t, c: t[0].copy_(c)])
+@pytest.mark.parametrize("base", OVERLAPPING_BASES.values(), ids=OVERLAPPING_BASES.keys())
+def test_a_recorded_write_into_a_part_of_repeating_memory_is_refused(base, write):
+    """The gradient of the other elements in the same place would be lost, which PyTorch does silently."""
+    t, c = base(), tg.tensor(3.0, dtype=base().dtype, requires_grad=True)
+    expect_refusal(EXPANDED, lambda: write(t, c), t, c)
+    write(t, c.detach())
+    assert t.max().item() >= 3.0
+
+
 def test_part_of_an_expanded_tensor_that_shows_no_element_twice_is_written():
     x = leaf(1.0, 2.0)
     a = x * 2.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..core import inplace as writes
-from ..core.alias import Alias, count_copy, has_level, slot_from_base, slot_of, sync_only
+from ..core.alias import Alias, apply, count_copy, has_level, slot_from_base, slot_of, sync_only
 from ..core.entry import unsaved_entry
 from ..core.op import Op
 from ..core.protocols import arrays, levels
@@ -26,21 +26,31 @@ OVERLAPPING = {"as_strided", "windows"}
 
 def may_overlap(t: Any) -> bool:
     """Whether two elements may lie in one place."""
-    if type(t._d) is np.ndarray and 0 in t._d.strides:
-        return True
-    return type(t._st) is Alias and any([op.name in OVERLAPPING for op, _ in t._st.chain])
+    if type(t._d) is np.ndarray:
+        if t._d.flags.forc:
+            return False
+        if 0 in t._d.strides:
+            return True
+    a = t._st
+    return type(a) is Alias and (a.store.external_memory or any([op.name in OVERLAPPING for op, _ in a.chain]))
 
 
 def overlaps(t: Any) -> bool:
     """Whether two elements of a tensor that shares memory lie in one place."""
     if not may_overlap(t):
         return False
-    shown, a = t._d, t._st
-    if type(shown) is not np.ndarray:  # of other devices: what the views show of an array of NumPy
-        shown = np.asarray(a.store.root)
-        for op, params in a.chain:
-            shown = op.forward(shown, *params)
-    return arrays.overlaps(shown)
+    return arrays.overlaps(t._d if type(t._d) is np.ndarray else shown_by(t._st.store.root, t._st.chain))
+
+
+def base_overlaps(a: Alias) -> bool:
+    """Whether two elements of the base of a view's history lie in one place, as those of a detached expanded tensor do."""
+    to_base = a.chain[: len(a.chain) - len(a.hchain)]
+    return (to_base != () or a.store.external_memory) and arrays.overlaps(shown_by(a.store.root, to_base))
+
+
+def shown_by(root: Any, chain: Any) -> Any:
+    """The array of NumPy that views show; of an array of another device, one that has its shape."""
+    return apply(chain, root if type(root) is np.ndarray else np.empty(root.shape, np.int8))
 
 
 def owner_of(array: Any) -> Any:
@@ -86,7 +96,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(a) is not Alias:
         t._writes = getattr(t, "_writes", 0) + 1
         return
-    if overlaps(t):
+    if overlaps(t) or (tracked_operand and a.hchain and base_overlaps(a)):
         raise errors.inplace_expanded(name)
     a.hist.writes[0] += 1
 
