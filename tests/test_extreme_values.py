@@ -29,8 +29,8 @@ def test_calls_that_once_had_no_end():
 
 @posix
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("group", "every"), [("orders", 7), ("draws", 3), ("solvers", 7), ("functions", 97),
-                                              ("distributions", 29)])  # fmt: skip
+@pytest.mark.parametrize(("group", "every"), [("orders", 7), ("draws", 3), ("solvers", 7), ("sizes", 1),
+                                              ("functions", 97), ("distributions", 29)])  # fmt: skip
 def test_extreme_values(group, every):
     pytest.importorskip("scipy")
     pytest.importorskip("ml_dtypes")

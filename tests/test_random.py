@@ -381,6 +381,21 @@ def test_refusals() -> None:
         g.multinomial(np.ones(3), 4)
 
 
+@pytest.mark.parametrize("sizes", [-1, -5, (2, -3), (-2, -3), (0, -1)])
+def test_a_negative_size_takes_no_numbers_back(sizes: Any) -> None:
+    g, untouched = seeded(), seeded()
+    g.uniform(2), untouched.uniform(2)
+    for draw in (
+        g.uniform, g.normal, g.log_normal, g.exponential, g.cauchy, g.random_ints, lambda n: g.randint(n, np.int64, 0, 3),
+        lambda n: g.geometric(n, np.int64, 0.5), lambda n: g.bernoulli(n, np.float32, 0.5),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Trying to create tensor with negative dimension"):
+            draw(sizes)
+    with pytest.raises(RuntimeError, match=r"negative dimension -1: \[-1\]"):
+        tg.randint(0, 3, (-1,))
+    assert g.uniform(2).tolist() == untouched.uniform(2).tolist()
+
+
 def test_a_device_that_is_not_there_costs_no_numbers() -> None:
     for draw in (tg.rand, tg.randn, lambda n, **k: tg.randint(5, (n,), **k), tg.randperm):
         tg.manual_seed(3)

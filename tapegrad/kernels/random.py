@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .. import errors
 from ..contexts import restoring
 from ..core.warning import warn
 from ..programs.tracing import abort_trace
@@ -245,7 +246,10 @@ def _significand_bits(dtype: np.dtype[Any]) -> int:
 
 def _shape(shape: Shape) -> tuple[int, ...]:
     sizes = shape if type(shape) is tuple or isinstance(shape, Sequence) else (shape,)
-    return tuple(map(operator.index, sizes))
+    dims = tuple(map(operator.index, sizes))
+    if dims and min(dims) < 0:  # numbers that were drawn would be taken back
+        raise errors.negative_size(dims)
+    return dims
 
 
 def _check(condition: bool, text: str, *facts: object) -> None:
