@@ -32,6 +32,14 @@ def nodes(results):
     return len(found)
 
 
+def hermitian(sample):
+    """The sample, its matrix made exactly Hermitian if only rounding keeps it from it: cholesky_ex averages others first."""
+    x = sample.input
+    if isinstance(x, torch.Tensor) and x.ndim > 1 and x.shape[-1] == x.shape[-2] and torch.allclose(x, x.mH):
+        sample.input = ((x + x.mH) / 2).detach().requires_grad_(x.requires_grad)
+    return sample
+
+
 def ours(function, sample):
     leaves = []
     args, kwargs = opinfo.converted([sample.input, *sample.args], leaves), opinfo.converted(sample.kwargs, leaves)
@@ -52,7 +60,7 @@ def difference(row):
         return None
     for sample in itertools.islice(op.sample_inputs("cpu", torch.float64, requires_grad=True), SAMPLES):
         try:
-            pair = ours(function, sample), theirs(op, sample)
+            pair = ours(function, hermitian(sample)), theirs(op, sample)
         except Exception:  # what is refused is another test's
             continue
         if pair[0] != pair[1]:

@@ -492,6 +492,7 @@ BAD = [
     (lambda: nn.ConvTranspose1d(1, 1, 3, 2)(tg.ones(1, 1, 3), [9]), ValueError, r"valid sizes range from \[7\] to \[8\]"),
     (lambda: nn.FractionalMaxPool2d(2), ValueError, "either an output size, or a pooling ratio"),
     (lambda: nn.FractionalMaxPool3d(2, output_ratio=(0.5, 0.5, 1)), ValueError, "output_ratio must be between 0 and 1"),
+    (lambda: nn.GroupNorm(0, 4), ValueError, r"num_channels \(4\) must be divisible by num_groups \(0\)"),
     (lambda: nn.GroupNorm(3, 4), ValueError, r"num_channels \(4\) must be divisible by num_groups \(3\)"),
     (lambda: nn.BatchNorm2d(3)(tg.ones(2, 3)), ValueError, r"expected 4D input \(got 2D input\)"),
     (lambda: nn.Dropout3d(1.5), ValueError, "dropout probability has to be between 0 and 1"),
