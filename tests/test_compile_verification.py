@@ -1,6 +1,7 @@
 """A program is trusted after it agreed with the function at the tracing call and at a call with other values."""
 
 import time
+import types
 import warnings
 
 import numpy as np
@@ -10,7 +11,10 @@ import tapegrad as tg
 from tapegrad import nn, optim
 
 pytest.importorskip("jax")
+from tapegrad.core.op import TABLE
 from tapegrad.jit import verify
+from tapegrad.jit.verify import Comparison
+from tapegrad.programs.program import Ref
 
 X = tg.tensor([1.0, 2.0, 3.0])
 
@@ -103,6 +107,47 @@ def test_random_draws_state_and_gradients_are_verified():
         losses = [step(tg.rand(5, 3)).item() for _ in range(5)]
         states.append([*losses, *net[0].weight.detach().flatten().tolist()])
     assert states[1] == pytest.approx(states[0], rel=1e-5)
+
+
+def program(code=(), **constants):
+    """Operations and constants, as a comparison reads them."""
+    return types.SimpleNamespace(code=list(code), constants={int(name[1:]): np.asarray(v) for name, v in constants.items()})
+
+
+def instruction(op, *operands, results=()):
+    return types.SimpleNamespace(op=TABLE[op], operands=operands, nondiff_operands=(), params=(), results=results)
+
+
+def test_programs_with_other_constants_differ():
+    nan = np.array([np.nan, 1.0])
+    two, same, other, wide = (program(_0=v) for v in (nan, nan.copy(), nan + 1, nan.astype(np.float32)))
+    assert Comparison(two, same, ()).same(Ref(0), Ref(0))
+    for b in (other, wide, program()):
+        assert not Comparison(two, b, ()).same(Ref(0), Ref(0))
+
+
+def test_programs_with_more_operations_differ():
+    sin, cos = instruction("sin", Ref(0), results=(1,)), instruction("cos", Ref(1), results=(2,))
+    other = instruction("sin", Ref(2), results=(1,))
+    long, short = program([sin, cos]), program([sin])
+    assert Comparison(long, program([sin, cos]), [(0, 0)]).difference() is None
+    for a, b in ((long, short), (short, long)):
+        assert Comparison(a, b, [(0, 0)]).difference() == (cos, "is there in one call only")
+    assert Comparison(short, program([cos]), [(0, 0)]).difference() == (sin, "was sin() and is cos()")
+    assert Comparison(short, program([other]), [(0, 0)]).difference() == (sin, "has another operand")
+
+
+@pytest.mark.parametrize(
+    "wanted, found, expected",
+    [
+        ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True), ([1.0, 2.0], [1.0, 2.0 + 1e-14], True),
+        ([1.0, 2.0], [1.0, 2.1], False), ([np.inf], [-np.inf], False), ([np.nan], [0.0], False),
+        ([1.0, 2.0], np.float32([1.0, 2.0]), False), ([1, 2], [1.0, 2.0], False),
+        ([1.0], [[1.0]], False), (2.0, [2.0], False), ([1, 2], [1, 2], True), ([1, 2], [1, 3], False),
+    ],
+)  # fmt: skip
+def test_numbers_agree_in_shape_and_dtype_and_up_to_rounding(wanted, found, expected):
+    assert verify.agree(wanted, found, verify.WHOLE) is expected
 
 
 @pytest.fixture
