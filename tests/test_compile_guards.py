@@ -1549,6 +1549,139 @@ def math_function_patched():
     return (lambda x: x * math.sqrt(4.0)), lambda: patch(math, "sqrt", lambda v: v)
 
 
+def around(function, values):
+    """What users put around a function of the package."""
+
+    @functools.wraps(function)
+    def scaled(*args, **kwargs):
+        return function(*args, **kwargs) * values.k
+
+    return scaled
+
+
+@way
+def state_of_a_function_that_is_put_into_a_library():
+    g = Plain(k=2.0)
+    patch(F, "relu", lambda x: x * g.k)
+    return (lambda x: F.relu(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_a_function_that_is_put_around_a_library_s():
+    g = Plain(k=2.0)
+    patch(F, "relu", around(F.relu, g))
+    return (lambda x: F.relu(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_an_object_that_is_put_into_a_library():
+    class G:
+        k = 2.0
+
+        def __call__(self, x):
+            return x * self.k
+
+    patch(F, "relu", G())
+    return (lambda x: F.relu(x)), lambda: setattr(G, "k", 3.0)
+
+
+@way
+def state_of_a_class_that_is_put_into_a_library():
+    class G(nn.ReLU):
+        k = 2.0
+
+        def forward(self, x):
+            return super().forward(x) * self.k
+
+    patch(nn, "ReLU", G)
+    return (lambda x: nn.ReLU()(x)), lambda: setattr(G, "k", 3.0)
+
+
+@way
+def state_of_a_method_that_is_put_into_a_library():
+    class G:
+        k = 2.0
+
+        @classmethod
+        def apply(cls, x):
+            return x * cls.k
+
+    patch(F, "relu", G.apply)
+    return (lambda x: F.relu(x)), lambda: setattr(G, "k", 3.0)
+
+
+@way
+def state_of_a_module_that_is_put_into_a_library():
+    m = with_module(k=2.0)
+    patch(nn, "init", m)
+    return (lambda x: x * nn.init.k), lambda: setattr(m, "k", 3.0)
+
+
+@way
+def state_of_a_function_that_a_layer_calls():
+    g, m = Plain(k=2.0), nn.ReLU()
+    patch(F, "relu", around(F.relu, g))
+    return (lambda x: m(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_a_method_that_is_put_into_tensors():
+    g = Plain(k=2.0)
+    patch(tg.Tensor, "sin", lambda self: self * g.k)
+    return (lambda x: x.sin()), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_a_property_that_is_put_into_tensors():
+    g = Plain(k=2.0)
+    patch(tg.Tensor, "mT", property(lambda self: self * g.k))
+    return (lambda x: x.mT), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_a_forward_that_is_put_into_a_layer():
+    g, m = Plain(k=2.0), nn.Sequential(nn.Sigmoid())
+    patch(nn.Sigmoid, "forward", around(nn.Sigmoid.forward, g))
+    return (lambda x: m(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_what_is_around_the_forward_of_a_layer():
+    g = Plain(k=2.0)
+
+    class Scaled(nn.Sigmoid):
+        forward = around(nn.Sigmoid.forward, g)
+
+    m = Scaled()
+    return (lambda x: m(x)), lambda: setattr(g, "k", 3.0)
+
+
+@way
+def state_of_what_is_around_the_step_of_an_optimizer():
+    g, p = Plain(k=2.0), nn.Parameter(tg.tensor([1.0]))
+
+    def around_step(step):
+        @functools.wraps(step)
+        def scaled(self):
+            step(self)
+            with tg.no_grad():
+                p.mul_(g.k)
+
+        return scaled
+
+    class Scaled(optim.SGD):
+        step = around_step(optim.SGD.step)
+
+    o = Scaled([p], lr=0.5)
+
+    def f(x):
+        p.grad = tg.ones(1)
+        o.step()
+        return x * p.detach()
+
+    return f, lambda: setattr(g, "k", 3.0)
+
+
 @way
 def entry_of_parameters_written():
     m = nn.Linear(3, 3)

@@ -15,10 +15,10 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import nn, optim
-from tapegrad.jit.guards import DEPTH, ReachableState, is_setting, may_read
+from tapegrad.jit.guards import DEPTH, ReachableState, is_foreign, is_setting, may_read, values_of
 from tapegrad.jit.keys import differences, leaf_names, static_key, text
-from tapegrad.jit.places import first_changed
-from tapegrad.jit.writes import argument_at
+from tapegrad.jit.places import change, first_changed
+from tapegrad.jit.writes import argument_at, names_of
 
 
 class Plain:
@@ -73,16 +73,6 @@ def test_settings_of_optimizers_are_compared_where_the_groups_are_read():
     assert sees(reads, lambda: group.update(lr=0.3))
 
 
-class Groups:
-    def of(self, optimizer):
-        return optimizer.param_groups
-
-
-def test_settings_whose_names_are_met_before_that_of_the_groups():
-    groups, optimizer = Groups(), optim.SGD([nn.Parameter(tg.ones(2))], lr=0.1)
-    assert sees(lambda x: x * groups.of(optimizer)[0]["lr"], lambda: optimizer.param_groups[0].update(lr=0.2))
-
-
 @pytest.mark.parametrize("cls", [np.ndarray, tg.Tensor])
 def test_attributes_of_classes_of_arrays(cls):
     class Own(cls):
@@ -109,30 +99,16 @@ class Scaled(nn.Module):
     k = 2.0
 
     def forward(self, x):
-        return x * self.k
+        return x * self.k if self.training else x
 
 
 def test_attributes_of_modules_are_compared_whether_a_module_says_that_it_changed_or_not():
     module, space = Scaled(), types.SimpleNamespace(k=2.0)
-    for owner, function in ((module, module), (space, lambda x: x * space.k)):
+    of_space = lambda x: x * space.k  # noqa: E731
+    for owner, name, function in ((module, "k", module), (space, "k", of_space)):
         reachable = ReachableState(function)
-        vars(owner)["k"] = 3.0
+        vars(owner)[name] = 3.0
         assert first_changed(reachable.places) is not None  # those of_modules wait for a change of some module
-
-
-class Training(nn.Module):
-    training = 2.0
-
-
-class Above(Training):
-    def forward(self, x):
-        return x * super().training
-
-
-def test_super_passes_over_the_flag_of_a_module():
-    """Where `super` is met before `training`."""
-    module = Above()
-    assert sees(lambda x: (module(x), super), lambda: setattr(Training, "training", 3.0))
 
 
 def test_what_a_method_s_weak_reference_leads_to():
@@ -151,6 +127,14 @@ def test_an_array_that_is_replaced(now):
     assert first_changed(reachable.places) is None
     space["a"] = now
     assert all([first_changed([place]) is not None for place in reachable.places[-2:]])  # the array, its values
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [(None, b""), (2.0, b""), (np.array([None]), b""), (np.int8([1, 2]), b"\1\2"), (np.ones(2048, np.int8), b"\1" * 128)],
+)
+def test_values_by_which_an_array_is_known_again(value, expected):
+    assert values_of(lambda: value) == expected
 
 
 # ------------------------------------------------------------------------------------------------------------------ closures
@@ -236,6 +220,44 @@ def test_which_functions_say_how_something_is_set():
     assert not any(map(is_setting, (tg.get_rng_state, tg.is_tensor, tg.sin, len, of("users"), None)))
 
 
+def test_nothing_of_the_package_and_of_numpy_is_foreign():
+    modules = [
+        tg,
+        nn,
+        nn.functional,
+        nn.init,
+        optim,
+        tg.func,
+        tg.special,
+        tg.linalg,
+        tg.fft,
+        tg.autograd,
+        np,
+        math,
+        functools,
+    ]
+    spaces = [
+        *map(vars, modules),
+        *[vars(cls) for cls in (tg.Tensor, nn.Module, nn.Linear, nn.LSTM, optim.Optimizer, optim.Adam)],
+    ]
+    assert not [name for space in spaces for name, value in list(space.items()) if is_foreign(value)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        of("users"), of("users", type), of("users", type)(), types.ModuleType("users"),
+        classmethod(of("users")), staticmethod(of("users")),
+        property(None, of("users")), functools.cached_property(of("users")), functools.partial(of("users")),
+        functools.lru_cache(of("users")), types.MethodType(of("users"), tg.Tensor),
+        types.MethodType(tg.sin, of("users", type)),
+        functools.wraps(of("users"))(lambda: 1), functools.wraps(tg.sin)(lambda: 1), tg.no_grad()(of("users")),
+    ],
+)  # fmt: skip
+def test_what_users_put_into_libraries_is_foreign(value):
+    assert is_foreign(value)
+
+
 # --------------------------------------------------------------------------------------------------------------------- keys
 
 Point = namedtuple("Point", "x y")
@@ -270,7 +292,21 @@ def test_names_of_leaves():
     assert leaf_names(function, (a, b, t), {"c": rows}, {id(rows), id(a["y"])}) == ["a['x']", "a['y']", "b", "2", "c"]
 
 
-# ------------------------------------------------------------------------------------------------------------------- writes
+# ------------------------------------------------------------------------------------------------------- texts on changes
+
+
+def test_a_group_that_is_added_to_an_optimizer_is_called_so():
+    optimizer = optim.SGD([nn.Parameter(tg.ones(2))], lr=0.1)
+    reachable = ReachableState(lambda: optimizer.step())
+    optimizer.add_param_group({"params": [nn.Parameter(tg.ones(2))]})
+    assert change(first_changed(reachable.places)) == "the number of items or attributes changed from 1 to 2"
+
+
+def test_names_under_which_a_function_knows_an_object():
+    rows, other = [1.0], [2.0]
+    a = Plain(own=rows, more=other)
+    reachable = ReachableState(lambda x: x * rows[0] * other[0] * a.own[0] * a.more[0])
+    assert names_of(reachable, rows) == {"rows", "own"}
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,9 @@ class ReachableState:
 
     def list_place(self, places: list[Place], container: Any, key: Any, value: Any) -> None:
         """List a place, once."""
-        if (id(container), key) not in self._listed:
-            self._listed.add((id(container), key))
+        at = id(container), key
+        if at not in self._listed:
+            self._listed.add(at)
             places.append((container, key, value))
 
     def add(self, places: list[Place], container: Any, key: Any, depth: int, name: str = "") -> None:
@@ -302,14 +303,11 @@ class ReachableState:
             attributes = Attributes(value)
             for name in ("func", "args", "keywords"):
                 self.add(self.places, attributes, name, depth)
-        elif isinstance(value, property):
-            for f in (value.fget, value.fset, value.fdel):
-                self.visit(f, depth)
-        elif isinstance(value, CACHED):
+            return
+        if isinstance(value, CACHED):
             self._caches.append(value)
-            self.visit(value.__wrapped__, depth)
-        else:
-            self.visit(value.func if isinstance(value, functools.cached_property) else value.__func__, depth)
+        for function in called_by(value):
+            self.visit(function, depth)
 
     def _container(self, value: Any, depth: int) -> None:
         cls = type(value)
@@ -351,7 +349,7 @@ class ReachableState:
         """Globals and cells that a function's code names; the package's own functions are known but for their cells."""
         cells = [Cell(cell) for cell in function.__closure__ or ()]
         space = function.__globals__
-        if MARK in space or is_closed(space.get("__name__")):
+        if is_of_library(function):
             if space.get("__name__") in COPIERS:  # under whatever name it is called
                 self._used.add(function.__name__)
             more = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
@@ -408,7 +406,7 @@ class ReachableState:
             value = own[name]
             self.list_place(self.places, own, name, value)
             self._judge(f"{module.__name__}.{name}", value)
-            if issubclass(type(value), list | set) or is_plain(type(value)):
+            if issubclass(type(value), list | set) or is_plain(type(value)) or is_foreign(value):
                 self.visit(value, 1)
             if name.startswith(ASKS) and is_setting(value):
                 self.read(f"{name}()", value, 1)
@@ -435,7 +433,7 @@ class ReachableState:
 
     def _module(self, module: Module, depth: int) -> None:
         own = vars(module)
-        whole = any(is_ours(cls) and cls is not Module for cls in type(module).__mro__)  # its code is not looked at
+        whole = any(cls is not Module and is_ours(cls) for cls in type(module).__mro__)  # its code is not looked at
         names = own.keys() - {"_non_persistent_buffers_set"} if whole else own.keys() & OF_MODULES
         self.of_modules.append((shape := Shape(module), 0, shape[0]))
         if whole:
@@ -601,10 +599,12 @@ class ReachableState:
         """An attribute of a class of the package; a layer's forward calls functions that may be replaced."""
         value = container[name]
         self.list_place(places, container, name, value)
-        if name == "forward" and isinstance(value, types.FunctionType):
+        if is_foreign(value):
+            self.visit(value, 1)
+        elif name == "forward" and isinstance(value, types.FunctionType):
             names = value.__code__.co_names
             for module in [value.__globals__.get(n) for n in names]:
-                if isinstance(module, types.ModuleType) and is_closed(module.__name__):
+                if isinstance(module, types.ModuleType):
                     self._library(module, names, set())
 
 
@@ -697,16 +697,47 @@ def is_closed(module: Any) -> bool:
     return module.partition(".")[0] in LIBRARIES or MARK in getattr(sys.modules.get(module), "__dict__", ())
 
 
+def is_of_library(function: types.FunctionType) -> bool:
+    """Whether a function is Python's, NumPy's or the package's."""
+    return MARK in function.__globals__ or is_closed(function.__globals__.get("__name__"))
+
+
+def called_by(value: Any) -> tuple[Any, ...]:
+    """The functions that a property, a method, a partial or a cache calls."""
+    if isinstance(value, property):
+        return value.fget, value.fset, value.fdel
+    if isinstance(value, CACHED):
+        return (value.__wrapped__,)
+    return (value.func if isinstance(value, functools.partial | functools.cached_property) else value.__func__,)
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether somebody has put a value into a library, or around what was there: the library's own is not looked at."""
+    cls: Any = type(value)
+    if cls is types.FunctionType:
+        return not is_of_library(value) or is_foreign(own_of(value).get("__wrapped__"))
+    if cls is types.MethodType:
+        return is_foreign(value.__func__) or is_foreign(value.__self__)
+    if issubclass(cls, WRAPPERS):
+        return any(map(is_foreign, called_by(value)))
+    if issubclass(cls, types.ModuleType):
+        return not is_closed(value.__name__)
+    cls = value if issubclass(cls, type) else cls
+    return not cls.__flags__ & IMMUTABLE and not is_closed(cls.__module__)
+
+
 def steps_itself(optimizer: Optimizer) -> bool:
     """Whether an optimizer's step() is not the package's."""
-    return MARK not in getattr(inspect.unwrap(type(optimizer).step), "__globals__", {MARK: True})
+    return is_foreign(type(optimizer).step)
 
 
 def is_ours(cls: type) -> bool:
     """Whether a class is the package's, whatever it says of itself."""
-    functions = [inspect.unwrap(f) for f in vars(cls).values() if isinstance(f, types.FunctionType)]
-    ours = bool(functions) and all([MARK in getattr(f, "__globals__", ()) for f in functions])
-    return ours or str(cls.__module__).partition(".")[0] == PACKAGE
+    if str(cls.__module__).partition(".")[0] == PACKAGE:
+        return True
+    functions = [f for f in vars(cls).values() if isinstance(f, types.FunctionType)]
+    known = [not is_foreign(f) and MARK in getattr(inspect.unwrap(f), "__globals__", ()) for f in functions]
+    return bool(known) and all(known)
 
 
 @functools.lru_cache(4096)
