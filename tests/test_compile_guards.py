@@ -1503,6 +1503,16 @@ def forward_of_a_layer_patched():
 
 
 @way
+def flag_of_a_module_in_its_dict():
+    class M(nn.Module):
+        def forward(self, x):
+            return x * (2 if self.training else 3)
+
+    m = M()
+    return (lambda x: m(x)), lambda: vars(m).update(training=False)
+
+
+@way
 def forward_of_an_instance_patched():
     m = nn.Sigmoid()
     return (lambda x: m(x)), lambda: setattr(m, "forward", lambda x: x * 10)
@@ -1522,6 +1532,16 @@ def method_of_modules_patched():
         lambda x: x * sum([p.detach().sum() for p in m.parameters()]),
         lambda: patch(nn.Module, "parameters", lambda self: [self.weight, self.weight]),
     )
+
+
+@way
+def setting_of_an_optimizer_that_a_method_reads():
+    class Groups:
+        def of(self, optimizer):
+            return optimizer.param_groups
+
+    groups, o = Groups(), optim.SGD([nn.Parameter(tg.ones(2))], lr=2.0)
+    return (lambda x: x * groups.of(o)[0]["lr"]), lambda: o.param_groups[0].update(lr=3.0)
 
 
 @way

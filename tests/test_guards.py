@@ -73,6 +73,16 @@ def test_settings_of_optimizers_are_compared_where_the_groups_are_read():
     assert sees(reads, lambda: group.update(lr=0.3))
 
 
+class Groups:
+    def of(self, optimizer):
+        return optimizer.param_groups
+
+
+def test_settings_whose_names_are_met_before_that_of_the_groups():
+    groups, optimizer = Groups(), optim.SGD([nn.Parameter(tg.ones(2))], lr=0.1)
+    assert sees(lambda x: x * groups.of(optimizer)[0]["lr"], lambda: optimizer.param_groups[0].update(lr=0.2))
+
+
 @pytest.mark.parametrize("cls", [np.ndarray, tg.Tensor])
 def test_attributes_of_classes_of_arrays(cls):
     class Own(cls):
@@ -105,7 +115,7 @@ class Scaled(nn.Module):
 def test_attributes_of_modules_are_compared_whether_a_module_says_that_it_changed_or_not():
     module, space = Scaled(), types.SimpleNamespace(k=2.0)
     of_space = lambda x: x * space.k  # noqa: E731
-    for owner, name, function in ((module, "k", module), (space, "k", of_space)):
+    for owner, name, function in ((module, "k", module), (module, "training", module), (space, "k", of_space)):
         reachable = ReachableState(function)
         vars(owner)[name] = 3.0
         assert first_changed(reachable.places) is not None  # those of_modules wait for a change of some module

@@ -129,7 +129,7 @@ class ReachableState:
         self._computes_names = False
         self._owners: list[tuple[Any, set[str], int]] = []  # what has attributes, the names looked up in it, its depth
         self._named: dict[int, tuple[list[Place], Any]] = {}  # dicts of attributes, by id
-        self._listed: set[tuple[int, Any]] = set()
+        self._listed: set[tuple[int, int, Any]] = set()
         self._classes: dict[int, list[tuple[type, Any, bool]]] = {}
         self._dicts: dict[int, tuple[type, Any]] = {}  # one view of each class's attributes
         self._attributes: dict[int, tuple[Any, Attributes]] = {}
@@ -178,8 +178,8 @@ class ReachableState:
         self._waiting.append((value, depth))
 
     def list_place(self, places: list[Place], container: Any, key: Any, value: Any) -> None:
-        """List a place, once."""
-        at = id(container), key
+        """List a place, once in each list."""
+        at = id(places), id(container), key
         if at not in self._listed:
             self._listed.add(at)
             places.append((container, key, value))
@@ -417,7 +417,7 @@ class ReachableState:
         own = vars(optimizer)
         self.optimizers.append(optimizer)
         own_step = steps_itself(optimizer)
-        self._owners.append((optimizer, {"param_groups", "state"}, depth))
+        self._owners.append((optimizer, set(), depth))
         self.list_place(self.places, own, "param_groups", optimizer.param_groups)
         self.list_place(self.places, optimizer.param_groups, LENGTH, len(optimizer.param_groups))
         for i, group in enumerate(optimizer.param_groups):  # settings: see `Trace.settings`
