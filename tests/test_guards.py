@@ -100,6 +100,14 @@ def test_attributes_of_modules_of_the_user_s():
     assert sees(lambda x: x * m.k, lambda: setattr(m, "k", 3.0))
 
 
+def test_containers_in_classes_of_the_user_s():
+    class Rows:
+        rows = [2.0]  # noqa: RUF012
+
+    rows = Rows()
+    assert sees(lambda x: x * rows.rows[0], lambda: rows.rows.__setitem__(0, 3.0))
+
+
 def test_what_methods_of_the_package_call_does_not_concern_the_caller():
     reachable = ReachableState(lambda x, a: x.fill_diagonal_(2.0) * a)  # which calls np.arange
     assert reachable.reader is None  # so that an array as an argument does not make the call eager

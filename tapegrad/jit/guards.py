@@ -726,9 +726,14 @@ def is_foreign(value: Any) -> bool:
     return not cls.__flags__ & IMMUTABLE and not is_closed(cls.__module__)
 
 
+def is_of_package(function: Any) -> bool:
+    """Whether a function is the package's, and what it is wrapped in, too."""
+    return not is_foreign(function) and MARK in getattr(inspect.unwrap(function), "__globals__", ())
+
+
 def steps_itself(optimizer: Optimizer) -> bool:
     """Whether an optimizer's step() is not the package's."""
-    return is_foreign(type(optimizer).step)
+    return not is_of_package(type(optimizer).step)
 
 
 def is_ours(cls: type) -> bool:
@@ -736,8 +741,7 @@ def is_ours(cls: type) -> bool:
     if str(cls.__module__).partition(".")[0] == PACKAGE:
         return True
     functions = [f for f in vars(cls).values() if isinstance(f, types.FunctionType)]
-    known = [not is_foreign(f) and MARK in getattr(inspect.unwrap(f), "__globals__", ()) for f in functions]
-    return bool(known) and all(known)
+    return bool(functions) and all(map(is_of_package, functions))
 
 
 @functools.lru_cache(4096)
