@@ -1,5 +1,6 @@
 """A program is trusted after it agreed with the function at the tracing call and at a call with other values."""
 
+import functools
 import time
 import types
 import warnings
@@ -13,6 +14,7 @@ from tapegrad import nn, optim
 pytest.importorskip("jax")
 from tapegrad.core.op import TABLE
 from tapegrad.jit import verify
+from tapegrad.jit.places import held
 from tapegrad.jit.verify import Comparison
 from tapegrad.programs.program import Ref
 
@@ -124,17 +126,61 @@ def test_programs_with_other_constants_differ():
     assert Comparison(two, same, ()).same(Ref(0), Ref(0))
     for b in (other, wide, program()):
         assert not Comparison(two, b, ()).same(Ref(0), Ref(0))
+        assert not Comparison(b, two, ()).same(Ref(0), Ref(0))
 
 
 def test_programs_with_more_operations_differ():
     sin, cos = instruction("sin", Ref(0), results=(1,)), instruction("cos", Ref(1), results=(2,))
     other = instruction("sin", Ref(2), results=(1,))
+    renamed = program([instruction("sin", Ref(5), results=(7,)), instruction("cos", Ref(7), results=(1,))])
     long, short = program([sin, cos]), program([sin])
     assert Comparison(long, program([sin, cos]), [(0, 0)]).difference() is None
+    assert Comparison(long, renamed, [(0, 5)]).difference() is None
     for a, b in ((long, short), (short, long)):
         assert Comparison(a, b, [(0, 0)]).difference() == (cos, "is there in one call only")
     assert Comparison(short, program([cos]), [(0, 0)]).difference() == (sin, "was sin() and is cos()")
     assert Comparison(short, program([other]), [(0, 0)]).difference() == (sin, "has another operand")
+
+
+def test_operations_and_functions_that_each_call_makes_are_the_same_by_name_and_code():
+    def made():
+        return instruction("sin", Ref(0)), lambda x: x
+
+    (one, f), (other, g) = made(), made()
+    for i in (one, other):
+        i.op = types.SimpleNamespace(name="made", outputs=1)
+    comparison = Comparison(program([one]), program([other]), [(0, 0)])
+    assert comparison.difference() is None
+    assert comparison.same(f, g)
+    assert not comparison.same(f, lambda x: x)
+    other.op.outputs = 2
+    assert comparison.difference() == (one, "was made() and is made()")
+
+
+def test_values_of_different_types_are_not_the_same():
+    same = Comparison(program(), program(), ()).same
+    assert same((1, [2.0, np.nan]), (1, [2.0, np.nan]))
+    for a, b in ((1, True), (1, 1.0), ([1], (1,)), (0.0, -0.0), ([1], [1, 1]), (1j, complex(-0.0, 1)), ("a", b"a")):
+        assert not same(a, b)
+
+
+def test_places_are_the_same_where_their_containers_are():
+    rows, equal = [1], [1]
+    assert verify._place((rows, 0)) == (id(rows), 0) != verify._place((equal, 0))
+    assert verify._place(functools.partial(held, rows, 0)) == (id(rows), 0)
+    assert verify._place((rows,)) == ([1],)
+    assert verify._place(3) == 3
+
+
+def test_facts_of_two_calls():
+    def outline(**facts):
+        return types.SimpleNamespace(program=program(), given=[], sources={}, facts=facts)
+
+    a = outline(results=[1, (2.0, "a")])
+    assert verify.first_difference(a, outline(results=[1, (2.0, "a")])) == (None, {})
+    for b in (outline(results=[1, (2.0, "b")]), outline(), outline(results=[1, (2.0, "a")], writes=[])):
+        for pair in ((a, b), (b, a)):
+            assert verify.first_difference(*pair)[0] in ("results are others", "writes are others")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +188,7 @@ def test_programs_with_more_operations_differ():
     [
         ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True), ([1.0, 2.0], [1.0, 2.0 + 1e-14], True),
         ([1.0, 2.0], [1.0, 2.1], False), ([np.inf], [-np.inf], False), ([np.nan], [0.0], False),
+        ([1e-20], [2e-20], False), ([], [], True),
         ([1.0, 2.0], np.float32([1.0, 2.0]), False), ([1, 2], [1.0, 2.0], False),
         ([1.0], [[1.0]], False), (2.0, [2.0], False), ([1, 2], [1, 2], True), ([1, 2], [1, 3], False),
     ],

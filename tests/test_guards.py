@@ -3,22 +3,41 @@
 What a function does not read is not to be watched either: a change of it would cost a trace.
 """
 
+import array
 import contextlib
+import contextvars
+import dataclasses
 import functools
+import inspect
 import math
+import pathlib
+import threading
 import types
 import weakref
-from collections import namedtuple
+from collections import defaultdict, namedtuple
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad import nn, optim
-from tapegrad.jit.guards import DEPTH, ReachableState, is_foreign, is_setting, may_read, values_of
-from tapegrad.jit.keys import differences, leaf_names, static_key, text
+from tapegrad.jit.guards import (
+    DEPTH,
+    ReachableState,
+    has_forgotten,
+    implied,
+    is_foreign,
+    is_of_package,
+    is_ours,
+    is_setting,
+    may_read,
+    steps_itself,
+    values_of,
+)
+from tapegrad.jit.keys import differences, hidden, leaf_names, static_key, text, without_values
 from tapegrad.jit.places import change, first_changed
-from tapegrad.jit.writes import argument_at, names_of
+from tapegrad.jit.writes import argument_at, names_of, remedy
 
 
 class Plain:
@@ -136,15 +155,136 @@ def test_what_a_method_s_weak_reference_leads_to():
     assert sees(lambda x: x * reference()(), lambda: setattr(groups, "k", 3.0))
 
 
-@pytest.mark.parametrize("now", [None, 2.0, [1.0, 2.0], np.zeros(3), np.array([None])])
-def test_an_array_that_is_replaced(now):
+class Local(threading.local):
+    k = other = 1.0
+
+
+def test_what_is_another_thing_in_each_thread_or_context():
+    local, variable = Local(), contextvars.ContextVar("v")
+    local.k = local.other = 2.0
+    assert not sees(lambda x: x * local.k, lambda: setattr(local, "other", 3.0))
+    assert sees(lambda x: x * local.k, lambda: setattr(local, "k", 3.0))
+    assert sees(lambda x: x * local.k, lambda: delattr(local, "k"))
+    assert sees(lambda x: x * variable.get(2.0), lambda: variable.set(3.0))
+    assert sees(lambda x: x * variable.get(), lambda: variable.set(4.0))
+    assert not sees(lambda x: x * variable.get(), lambda: variable.set(4.0))
+
+
+@pytest.mark.parametrize("buffer", [bytearray(b"\2\2"), array.array("d", [2.0]), memoryview(bytearray(b"\2\2"))])
+def test_buffers(buffer):
+    assert sees(lambda x: x * buffer[0], lambda: buffer.__setitem__(0, 3))
+
+
+def test_a_module_that_is_imported_inside(monkeypatch):
+    def f(x):
+        import math
+
+        return x * math.tau
+
+    assert not sees(f, lambda: monkeypatch.setattr(math, "e", 3.0))
+    assert sees(f, lambda: monkeypatch.setattr(math, "tau", 3.0))
+
+
+@pytest.mark.parametrize(
+    "size, calls, expected",
+    [
+        (4, [1, 2], False),
+        (4, [3, 1], False),
+        (2, [1, 2], False),
+        (2, [3], True),
+        (None, [3, 4, 5, 6], False),
+        (4, "clear", True),
+    ],
+)
+def test_a_cache_that_has_forgotten_what_it_had(size, calls, expected):
+    cached = functools.lru_cache(size)(abs)
+    cached(1), cached(2), cached(2)
+    then = cached.cache_info()
+    if calls == "clear":
+        cached.cache_clear()
+    else:
+        list(map(cached, calls))
+    assert has_forgotten(cached, then) is expected
+
+
+@pytest.mark.parametrize("is_input", [False, True])
+@pytest.mark.parametrize("do", [lambda s: s.update(a=np.ones(3)), lambda s: s["a"].__setitem__(0, 2.0)])
+def test_an_array_that_is_replaced_or_written(do, is_input):
     space = {"a": np.ones(3)}
     exec("def f(x): return x * float(a[0])", space)
     reachable = ReachableState(space["f"])
-    reachable.note_arrays(())
+    reachable.note_arrays({id(space["a"])} if is_input else ())
     assert first_changed(reachable.places) is None
-    space["a"] = now
-    assert all([first_changed([place]) is not None for place in reachable.places[-2:]])  # the array, its values
+    do(space)
+    assert (first_changed(reachable.places) is None) is is_input
+
+
+def test_what_a_function_that_is_called_has_cached():
+    cached = functools.lru_cache(3)(abs)
+    reachable = ReachableState(lambda x: x * cached(2))
+    cached(2), reachable.remember_states()
+    assert first_changed(reachable.places) is None
+    cached(2), cached(3)
+    assert first_changed(reachable.places) is None
+    cached(4), cached(5)
+    assert first_changed(reachable.places) is not None
+
+
+class Slots:
+    __slots__ = ("k", "other")
+
+    def __init__(self):
+        self.k = self.other = 2.0
+
+
+def test_attributes_that_have_slots():
+    a = Slots()
+    assert not sees(lambda x: x * a.k, lambda: setattr(a, "other", 3.0))
+    assert sees(lambda x: x * a.k, lambda: setattr(a, "k", 3.0))
+    assert sees(lambda x: x * a.k, lambda: delattr(a, "k"))
+    assert sees(lambda x: vars(a) or x, lambda: setattr(a, "other", 4.0))
+
+
+class Numbered:
+    def of(self, owner, number):
+        return getattr(owner, f"number_{number}")
+
+
+@pytest.mark.parametrize("owner", [types.ModuleType("settings_of_a_test"), type("Owner", (), {})])
+def test_names_that_are_computed_where_other_names_lead(owner):
+    numbered, owner.number_1 = Numbered(), 2.0
+    assert sees(lambda x: x * numbered.of(owner, 1), lambda: setattr(owner, "number_1", 3.0))
+
+
+def test_attributes_of_classes_that_nothing_names():
+    members = {"__call__": len, "__x": 1, "x__": 2, "__init__": len, "__doc__": "", "k": 2.0, "f": len, "slot": Slots.k}
+    for settings, expected in [
+        ((False, True, False, False), {"__call__"}), ((True, True, False, False), {"__call__", "__init__"}),
+        ((False, False, True, False), {"slot"}), ((False, False, False, True), {"k", "x__"}),
+    ]:  # fmt: skip
+        assert implied(members, *settings) == expected
+
+
+def test_what_is_compared_at_each_call_does_not_grow_with_the_layers():
+    few, many = (nn.Sequential(*[nn.Linear(2, 2) for _ in range(n)]) for n in (2, 20))
+    assert len(ReachableState(few).places) == len(ReachableState(many).places)
+    assert len(ReachableState(few).of_modules) < len(ReachableState(many).of_modules)
+
+
+class Settings(nn.Linear):
+    def __init__(self):
+        super().__init__(2, 2)
+        self.settings = {"k": 2.0}
+
+    def forward(self, x):
+        return x @ self.weight * self.settings["k"]
+
+
+def test_items_of_what_modules_hold_are_compared_whether_a_module_changes_or_not():
+    module = Settings()
+    reachable = ReachableState(module)
+    module.settings["k"] = 3.0
+    assert first_changed(reachable.places) is not None
 
 
 @pytest.mark.parametrize(
@@ -224,6 +364,7 @@ def of(module, kind=types.FunctionType):
     [
         (np.asarray, True), (np.random.rand, True), (np.sin, False), (np.concatenate, False), (np.float32, False),
         (np.errstate, False), (math.sin, False), (functools.partial, False), (3.0, False),
+        (np.s_, False), ([].append, False),
         (bytes, True), (memoryview, True), (len, False), (bytearray, True), (dict, False),
         (tg.sin, False), (of("scipy.linalg"), True), (of("scipy", type), True), (of("struct"), True),
         (of("torch.nn"), False), (of("torch", type), False), (of("oneflow"), False), (of("users"), False),
@@ -236,6 +377,34 @@ def test_who_may_read_an_array_without_asking_it(value, expected):
 def test_which_functions_say_how_something_is_set():
     assert is_setting(tg.is_grad_enabled)
     assert not any(map(is_setting, (tg.get_rng_state, tg.is_tensor, tg.sin, len, of("users"), None)))
+
+
+class Stepping(optim.SGD):
+    def step(self):
+        return super().step()
+
+
+class Around(optim.SGD):
+    step = functools.wraps(optim.SGD.step)(lambda self: None)
+
+
+class Same(optim.SGD):
+    step = optim.SGD.step
+
+
+def test_what_is_the_package_s():
+    assert [is_of_package(f) for f in (tg.sin, optim.SGD.step, Same.step, contextlib.contextmanager, len, of("users"))] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
+    optimizers = [cls([nn.Parameter(tg.ones(1))]) for cls in (optim.SGD, Same, Stepping, Around)]
+    assert [steps_itself(o) for o in optimizers] == [False, False, True, True]
+    assert [is_ours(cls) for cls in (optim.SGD, tg.Tensor, Same, Stepping, Around, Plain, Fine, int)] == [
+        True, True, True, False, False, False, False, False,
+    ]  # fmt: skip
+
+
+class Fine:
+    """A class without functions."""
 
 
 def test_nothing_of_the_package_and_of_numpy_is_foreign():
@@ -281,6 +450,11 @@ def test_what_users_put_into_libraries_is_foreign(value):
 Point = namedtuple("Point", "x y")
 
 
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: float
+
+
 @pytest.mark.parametrize(
     "value, expected",
     [
@@ -292,6 +466,43 @@ def test_static_values_as_text(value, expected):
     assert text(static_key(value)) == expected
 
 
+@pytest.mark.parametrize(
+    "value, other",
+    [
+        (lambda: 0.0, -0.0), (lambda: 1, True), (lambda: 1, 1.0), (lambda: 1j, complex(-0.0, 1)),
+        (lambda: np.float32(2), np.float64(2)), (lambda: np.float32(0), np.float32(-0.0)),
+        (lambda: (1, (2.5,)), (1, (2,))),
+        (lambda: frozenset([1]), frozenset([True])),
+        (lambda: Decimal("2.0"), Decimal("2.00")), (lambda: Point(1, 2), (1, 2)),
+        (lambda: Frozen(1.0), Frozen(1)), (lambda: "ab", b"ab"), (lambda: pathlib.PurePosixPath("a"), "a"),
+        (lambda: range(3), range(4)), (lambda: tg.float32, tg.float64),
+    ],
+)  # fmt: skip
+def test_values_that_are_equal_but_not_the_same_have_other_keys(value, other):
+    first, second = value(), value()
+    assert static_key(first) == static_key(second)
+    assert hash(static_key(first)) == hash(static_key(second))
+    assert static_key(first) != static_key(other)
+
+
+def test_objects_are_keys_by_identity():
+    class Equal:
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 1
+
+    one, other = Equal(), Equal()
+    assert static_key(one) == static_key(one) != static_key(other)
+
+
+def test_keys_without_values_keep_arrays_and_flags():
+    array = (2, 3), np.dtype("f4"), 0, ""
+    key = (3, ("modes",), static_key(2.5), array, static_key(True), static_key(None), static_key("besides"))
+    assert without_values(key, 4) == (3, ("modes",), "a value", array, (bool, True), (type(None), None), (str, "besides"))
+
+
 def test_differences_of_modes_as_text():
     before = 1, (True, None, tg.float32, (tg.device("meta"), tg.device("cpu")))
     now = 1, (False, np.float16, tg.float64, (tg.device("cpu"), tg.device("meta")))
@@ -299,6 +510,41 @@ def test_differences_of_modes_as_text():
         "grad mode: off has become on", "autocast: None has become <class 'numpy.float16'>",
         "the default dtype: torch.float32 has become torch.float64", "the default device: cpu has become meta",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "part, expected",
+    [
+        (((2, 3), "f4"), "f4[2, 3] of NumPy"), (((), "f4", 0, ""), "f4[]"),
+        (((2,), "f4", 1, ""), "f4[2] that requires grad"),
+        (((2,), "f4", -1, "strides (8,)"), "f4[2] that requires grad with strides (8,)"), (((2,), "f4", 0, 1), "f4[2] on 1"),
+        (((2,), "f4", 0, "", Slots), "f4[2] of class Slots"),
+    ],
+)  # fmt: skip
+def test_arrays_as_text(part, expected):
+    assert text(part) == expected
+
+
+def test_what_arguments_hold_besides_their_leaves():
+    rows, table = Rows([1, [2]]), {2: 1.0}
+    rows.k = 3
+    assert list(hidden("a", [1, rows, "text", None])) == [("the class of a[1]", Rows), ("a[1].k", 3)]
+    assert list(hidden("a", rows, {id(rows)})) == []
+    assert list(hidden("a", table)) == [("the keys of a", (2,))]
+    assert list(hidden("a", defaultdict(list, b=1))) == [("the class of a", defaultdict), ("the default of a", list)]
+    record = Record(tg.ones(1))
+    assert list(hidden("a", record)) == [("the class of a", Record)]
+    assert list(hidden("a", record, fields=True)) == [("the class of a", Record), ("a.k", 2)]
+
+
+class Rows(list):
+    """A list that may have attributes."""
+
+
+@dataclasses.dataclass
+class Record:
+    x: tg.Tensor
+    k: int = 2
 
 
 def test_names_of_leaves():
@@ -320,6 +566,74 @@ def test_a_group_that_is_added_to_an_optimizer_is_called_so():
     assert change(first_changed(reachable.places)) == "the number of items or attributes changed from 1 to 2"
 
 
+N = 1
+
+
+def sets_a_global():
+    global N
+    N = N + 1  # here
+
+
+def changing():
+    """Functions that change what they read, where they do, and what to do instead."""
+    a, table, rows, members, n = Plain(k=1), {"k": 1}, [1], {1}, 1
+    net, scheduler = nn.Linear(2, 2), optim.lr_scheduler.StepLR(optim.SGD([nn.Parameter(tg.ones(1))], lr=0.1), 1)
+
+    def attribute():
+        k = a.k
+        a.k = k + 1  # here
+
+    def item():
+        n, k = len(rows), table["k"]
+        table["k"] = n + k  # here
+
+    def appended():
+        rows.insert(0, rows[0])  # here
+
+    def of_set():
+        members.add(len(members) + 1)  # here
+
+    def variable():
+        nonlocal n
+        n = n + 1  # here
+
+    def twice():
+        rows[0] = rows[0] + 1
+        rows[0] = rows[0] + 1
+
+    net.register_forward_hook(print)
+    without = nn.ReLU()
+    without.register_forward_hook(print).remove()
+
+    def hooked():
+        net.register_forward_hook(print)
+
+    def called():  # which notices that no hook is left
+        without(tg.ones(2))
+
+    def scheduled():
+        a.step = scheduler.last_epoch
+        scheduler.step()  # here
+
+    for function in (attribute, item, appended, of_set, variable, sets_a_global, twice):
+        yield pytest.param(function, "return it instead, or keep it in a tensor", id=function.__name__)
+    for function in (hooked, called):
+        yield pytest.param(function, "register and remove hooks outside the compiled function", id=function.__name__)
+    yield pytest.param(scheduled, "call the scheduler's step() outside the compiled function", id="scheduled")
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+@pytest.mark.parametrize("function, advice", [*changing()])
+def test_what_to_do_instead_of_a_change_and_where(function, advice):
+    reachable = ReachableState(function)
+    function()
+    places = [*reachable.places, *reachable.of_modules]
+    lines, first = inspect.getsourcelines(function)
+    here = [(first + i, line.strip()) for i, line in enumerate(lines) if "# here" in line]
+    where = f" ({__file__}:{here[0][0]}: {here[0][1]})" if here else ""
+    assert remedy(reachable, first_changed(places)) == advice + where
+
+
 def test_names_under_which_a_function_knows_an_object():
     rows, other = [1.0], [2.0]
     a = Plain(own=rows, more=other)
@@ -329,7 +643,24 @@ def test_names_under_which_a_function_knows_an_object():
 
 @pytest.mark.parametrize(
     "path, expected",
-    [((0, 1), "rows"), ((0, 0, "a", 2), "x['a'][2]"), ((0, 5), "5"), ((1, "rows", 0), "rows[0]"), ((1, "k"), "k")],
+    [
+        ((0, 1), "rows"),
+        ((0, 0, "a", 2), "x['a'][2]"),
+        ((0, 3), "3"),
+        ((0, 5), "5"),
+        ((1, "rows", 0), "rows[0]"),
+        ((1, "k"), "k"),
+    ],
 )
 def test_containers_among_arguments_have_names(path, expected):
     assert argument_at(lambda x, rows, **more: x, path, []) == expected
+
+
+def test_the_line_that_changes_an_argument():
+    def f(x, rows):
+        rows["a"].append(x)
+        return x
+
+    line = f.__code__.co_firstlineno + 1
+    for path in ((0, 1, "a"), (1, "rows", "a")):
+        assert argument_at(f, path, []) == f"rows['a'] ({__file__}:{line}: rows[\"a\"].append(x))"
