@@ -364,7 +364,7 @@ def of(module, kind=types.FunctionType):
     [
         (np.asarray, True), (np.random.rand, True), (np.sin, False), (np.concatenate, False), (np.float32, False),
         (np.errstate, False), (math.sin, False), (functools.partial, False), (3.0, False),
-        (np.s_, False), ([].append, False),
+        (np.s_, False), ([].append, False), (types.FunctionType, False),
         (bytes, True), (memoryview, True), (len, False), (bytearray, True), (dict, False),
         (tg.sin, False), (of("scipy.linalg"), True), (of("scipy", type), True), (of("struct"), True),
         (of("torch.nn"), False), (of("torch", type), False), (of("oneflow"), False), (of("users"), False),

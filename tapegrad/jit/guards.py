@@ -613,7 +613,7 @@ def may_read(value: Any) -> bool:
 
     `numpy.asarray` and C code do, ufuncs and functions with `__array_function__` ask.
     """
-    if not callable(value) or MARK in getattr(value, "__globals__", ()):
+    if not callable(value) or has_globals_of_package(value):
         return False
     root = str(getattr(value, "__module__", None)).partition(".")[0]
     if root == "numpy":
@@ -697,6 +697,12 @@ def is_closed(module: Any) -> bool:
     return module.partition(".")[0] in LIBRARIES or MARK in getattr(sys.modules.get(module), "__dict__", ())
 
 
+def has_globals_of_package(function: Any) -> bool:
+    """Whether something is a function or method that the package defines."""
+    space = getattr(function, "__globals__", None)  # of the class of functions, this is a descriptor
+    return isinstance(space, dict) and MARK in space
+
+
 def is_of_library(function: types.FunctionType) -> bool:
     """Whether a function is Python's, NumPy's or the package's."""
     return MARK in function.__globals__ or is_closed(function.__globals__.get("__name__"))
@@ -728,7 +734,7 @@ def is_foreign(value: Any) -> bool:
 
 def is_of_package(function: Any) -> bool:
     """Whether a function is the package's, and what it is wrapped in, too."""
-    return not is_foreign(function) and MARK in getattr(inspect.unwrap(function), "__globals__", ())
+    return not is_foreign(function) and has_globals_of_package(inspect.unwrap(function))
 
 
 def steps_itself(optimizer: Optimizer) -> bool:

@@ -56,7 +56,7 @@ def static_key(value: Any) -> Any:
     Values that are equal but not the same, such as 0.0 and -0.0, or 1 and True, have different keys.
     """
     cls = type(value)
-    if cls in VALUES or cls.__module__ in OF_VALUES:
+    if cls in VALUES or str(cls.__module__).partition(".")[0] in OF_VALUES:
         return cls, value
     if cls is float:
         return cls, float.hex(value)
