@@ -12,7 +12,7 @@ import tapegrad as tg
 from tapegrad import nn, optim
 
 pytest.importorskip("jax")
-from tapegrad.core.op import TABLE
+from tapegrad.core.op import TABLE, FlatIndex
 from tapegrad.jit import verify
 from tapegrad.jit.places import held
 from tapegrad.jit.verify import Comparison
@@ -129,6 +129,13 @@ def test_programs_with_other_constants_differ():
         assert not Comparison(b, two, ()).same(Ref(0), Ref(0))
 
 
+def test_state_corresponds_where_it_is_found_in_the_same_way():
+    empty, sources = program(), ({0: "w", 1: "b"}, {5: "w", 6: "c"})
+    assert Comparison(empty, empty, (), sources).same(FlatIndex(Ref(0)), FlatIndex(Ref(5)))
+    for a, b in ((Ref(0), Ref(6)), (Ref(1), Ref(6)), (Ref(0), Ref(0)), (Ref(2), Ref(7))):
+        assert not Comparison(empty, empty, (), sources).same(a, b)
+
+
 def test_programs_with_more_operations_differ():
     sin, cos = instruction("sin", Ref(0), results=(1,)), instruction("cos", Ref(1), results=(2,))
     other = instruction("sin", Ref(2), results=(1,))
@@ -164,6 +171,19 @@ def test_values_of_different_types_are_not_the_same():
         assert not same(a, b)
 
 
+def test_inputs_that_had_one_value_are_watched_until_another_is_verified():
+    a, b = np.float32([1, 2]), np.int32(3)
+    on_device = lambda *arrays: list(map(verify.lower.to_jax, arrays))  # noqa: E731
+    watch, same = verify.Watch(), on_device(a.copy(), b.copy())
+    watch.begin([3, 7], {3: a, 7: b})
+    assert [watch.changed(same), watch.changed(same), watch.changed(on_device(a, b))] == [False, False, False]
+    assert watch.changed([same[0], *on_device(b + 1)])
+    assert watch.changed([*on_device(a + 1), same[1]])
+    watch.release({3: a, 7: b + 1})
+    assert not watch.changed([same[0], *on_device(b + 2)])
+    assert watch.changed([*on_device(a + 1), same[1]])
+
+
 def test_places_are_the_same_where_their_containers_are():
     rows, equal = [1], [1]
     assert verify._place((rows, 0)) == (id(rows), 0) != verify._place((equal, 0))
@@ -188,7 +208,7 @@ def test_facts_of_two_calls():
     [
         ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True), ([1.0, 2.0], [1.0, 2.0 + 1e-14], True),
         ([1.0, 2.0], [1.0, 2.1], False), ([np.inf], [-np.inf], False), ([np.nan], [0.0], False),
-        ([1e-20], [2e-20], False), ([], [], True),
+        ([1e-20], [2e-20], False), ([np.inf, 1e-20], [np.inf, 2e-20], False), ([], [], True),
         ([1.0, 2.0], np.float32([1.0, 2.0]), False), ([1, 2], [1.0, 2.0], False),
         ([1.0], [[1.0]], False), (2.0, [2.0], False), ([1, 2], [1, 2], True), ([1, 2], [1, 3], False),
     ],

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 import pathlib
 import threading
 import types
@@ -35,7 +36,7 @@ from tapegrad.jit.guards import (
     steps_itself,
     values_of,
 )
-from tapegrad.jit.keys import differences, hidden, leaf_names, static_key, text, without_values
+from tapegrad.jit.keys import differences, hidden, is_dead, leaf_names, nearest, static_key, text, without_values
 from tapegrad.jit.places import change, first_changed
 from tapegrad.jit.writes import argument_at, names_of, remedy
 
@@ -175,6 +176,65 @@ def test_buffers(buffer):
     assert sees(lambda x: x * buffer[0], lambda: buffer.__setitem__(0, 3))
 
 
+def test_modules_that_name_each_other(monkeypatch):
+    assert not sees(lambda x: x + len(os.path.os.path.sep), lambda: monkeypatch.setattr(os, "linesep", "?"))
+    assert sees(lambda x: x + len(os.path.os.path.sep), lambda: monkeypatch.setattr(os.path, "sep", "??"))
+
+
+def test_texts_are_names_in_libraries_where_names_are_computed(monkeypatch):
+    names = ["tau"]
+    assert not sees(lambda x: x * getattr(math, names[0]), lambda: monkeypatch.setattr(math, "e", 3.0))
+    assert sees(lambda x: x * getattr(math, names[0]), lambda: monkeypatch.setattr(math, "tau", 3.0))
+
+
+def test_an_attribute_that_is_added_is_seen_where_any_may_be_read():
+    a = Plain(k=2.0)
+    assert not sees(lambda x: x * a.k, lambda: setattr(a, "other", 3.0))
+    assert sees(lambda x: x * len(vars(a)), lambda: setattr(a, "more", 3.0))
+
+
+class Wrapping:
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+
+    def __call__(self, x):
+        return x
+
+
+def test_what_an_object_is_wrapped_around():
+    a = Plain(k=2.0)
+    wrapped = Wrapping(lambda x: x * a.k)
+    assert sees(lambda x: wrapped(x), lambda: setattr(a, "k", 3.0))
+
+
+class Counting(optim.SGD):
+    def step(self):
+        self.state["n"] = {"steps": self.state.get("n", {"steps": 0})["steps"] + 1}
+
+
+def test_states_of_optimizers_of_the_user_s():
+    optimizer = Counting([nn.Parameter(tg.ones(1))])
+    optimizer.step()
+    reachable = ReachableState(lambda x: x * optimizer.state["n"]["steps"])
+    reachable.remember_states()
+    assert first_changed(reachable.places) is None
+    optimizer.state["n"]["steps"] = 5
+    assert first_changed(reachable.places) is not None
+
+
+def test_momenta_are_no_state_that_is_compared_unless_the_function_looks_at_them():
+    p = nn.Parameter(tg.ones(1))
+    optimizer = optim.SGD([p], lr=0.1, momentum=0.9)
+    p.grad = tg.ones(1)
+    optimizer.step()
+    for function, looks in ((lambda x: optimizer.zero_grad(), False), (lambda x: optimizer.state[p], True)):
+        reachable = ReachableState(function)
+        reachable.remember_states()
+        before = optimizer.state[p]["momentum_buffer"]
+        optimizer.state[p]["momentum_buffer"] = before + 1
+        assert (first_changed(reachable.places) is not None) is looks
+
+
 def test_a_module_that_is_imported_inside(monkeypatch):
     def f(x):
         import math
@@ -193,17 +253,17 @@ def test_a_module_that_is_imported_inside(monkeypatch):
         (2, [1, 2], False),
         (2, [3], True),
         (None, [3, 4, 5, 6], False),
-        (4, "clear", True),
+        (4, ["clear"], True),
+        (4, ["clear", 1, 1, 1], True),
+        (4, ["clear", 1, 2, 3], True),
     ],
 )
 def test_a_cache_that_has_forgotten_what_it_had(size, calls, expected):
     cached = functools.lru_cache(size)(abs)
     cached(1), cached(2), cached(2)
     then = cached.cache_info()
-    if calls == "clear":
-        cached.cache_clear()
-    else:
-        list(map(cached, calls))
+    for call in calls:
+        cached.cache_clear() if call == "clear" else cached(call)
     assert has_forgotten(cached, then) is expected
 
 
@@ -307,6 +367,7 @@ def test_variables_of_closures_have_names():
     reachable = ReachableState(f)
     assert reachable.names[id(w)] == "w"
     assert reachable.reader == "asarray"
+    assert ReachableState(lambda x: (np.asarray(x), np.zeros(2))).reader == "numpy.asarray"  # the first
 
 
 def test_a_library_in_a_closure(monkeypatch):
@@ -365,6 +426,7 @@ def of(module, kind=types.FunctionType):
         (np.asarray, True), (np.random.rand, True), (np.sin, False), (np.concatenate, False), (np.float32, False),
         (np.errstate, False), (math.sin, False), (functools.partial, False), (3.0, False),
         (np.s_, False), ([].append, False), (types.FunctionType, False),
+        (np.vectorize, True),
         (bytes, True), (memoryview, True), (len, False), (bytearray, True), (dict, False),
         (tg.sin, False), (of("scipy.linalg"), True), (of("scipy", type), True), (of("struct"), True),
         (of("torch.nn"), False), (of("torch", type), False), (of("oneflow"), False), (of("users"), False),
@@ -501,6 +563,24 @@ def test_keys_without_values_keep_arrays_and_flags():
     array = (2, 3), np.dtype("f4"), 0, ""
     key = (3, ("modes",), static_key(2.5), array, static_key(True), static_key(None), static_key("besides"))
     assert without_values(key, 4) == (3, ("modes",), "a value", array, (bool, True), (type(None), None), (str, "besides"))
+
+
+def test_the_nearest_key_has_the_same_structure_and_the_fewest_differences():
+    def key(structure, *values):
+        return (structure, (True, None, tg.float32, ()), *map(static_key, values))
+
+    names, keys = ["a", "b"], [key(1, 2, 4), key(2, 1, 3), key(1, 2, 3), key(1, 5, 6)]
+    assert nearest(keys[:2], key(1, 1, 3), names) == ["argument a: 2 has become 1", "argument b: 4 has become 3"]
+    assert nearest(keys, key(1, 1, 3), names) == ["argument a: 2 has become 1"]
+    assert nearest(keys[1:2], key(1, 1, 3), names) == ["the arguments have another structure"]
+
+
+def test_keys_of_objects_that_are_gone():
+    one, other = Plain(), Plain()
+    key = 1, ("on",), static_key(one), static_key(2.0), static_key(other)
+    assert not is_dead(key)
+    del other
+    assert is_dead(key)
 
 
 def test_differences_of_modes_as_text():
