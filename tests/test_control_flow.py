@@ -481,6 +481,16 @@ def test_gradient_of_a_batch_of_loops():
     close(got, tg.stack([func.grad(lambda x: grown(x, RATE)[0].sum())(x) for x in xs]))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_loop_without_a_carry(mode):
+    def f(x):
+        assert tg.while_loop(lambda: (x < 0).any(), lambda: (), ()) == ()
+        return x * 2
+
+    close(run(mode, func.vmap(f), X.abs()), 2 * X.abs())
+    close(run(mode, lambda x: func.jvp(f, (x,), (x,))[1], X.abs()), 2 * X.abs())
+
+
 def test_a_carry_that_is_a_single_tensor():
     assert tg.while_loop(lambda x: x < 5, lambda x: x * 2, tg.tensor(1.0)).item() == 8
 

@@ -65,7 +65,7 @@ def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: 
     while condition.step(*carry, *of_condition)[0]:
         carry = list(body.step(*carry, *of_body))
         steps += 1
-    return *_own(carry, operands), np.array(steps)
+    return _returned([*_own(carry, operands), np.array(steps)])
 
 
 @quiet

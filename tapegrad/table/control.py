@@ -284,7 +284,7 @@ def _t_while(
     result: Tensors = [None] * (carried + 1)
     for k, t in zip(states, found[carried:], strict=False):
         result[k] = t
-    return result
+    return _returned(result)
 
 
 def _chosen(on: Any, n: int, xs: Tensors, ys: Tensors) -> Tensors:
@@ -323,7 +323,7 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     operands = [*carry, count, *of_condition, *of_condition, *of_body]
-    return tuple(while_loop(operands, tests, steps, carried + 1, conditional)[: carried + 1])
+    return _returned(while_loop(operands, tests, steps, carried + 1, conditional)[: carried + 1])
 
 
 # ----------------------------------------------------------------------------------------------------------------- cond

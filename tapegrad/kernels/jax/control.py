@@ -64,7 +64,7 @@ def while_loop(operands: Arrays, condition: SubProgram, body: SubProgram, carrie
     def step(state: Any) -> Any:
         return (*run(body, [*state[:-1], *of_body]), state[-1] + 1)
 
-    return lax.while_loop(test, step, (*operands[:carried], jnp.zeros((), int)))
+    return returned(lax.while_loop(test, step, (*operands[:carried], jnp.zeros((), int))))
 
 
 def cond(operands: Arrays, true: SubProgram, false: SubProgram) -> Any:
