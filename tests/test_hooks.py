@@ -1,6 +1,7 @@
 """Hooks on tensors and leaves: order, what they may return, how long they live; retained gradients; anomaly mode."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -681,3 +682,18 @@ def test_a_gradient_of_a_leaf_is_accumulated_in_its_memory():
         (x * x).sum().backward(inputs=[x])
         kept.append(x.grad)
     assert kept[0] is kept[1] and x.grad.tolist() == [4.0, 4.0]
+
+
+def test_a_write_by_another_thread_goes_around_the_hooks_of_a_view():
+    y = tg.tensor([1.0, 2.0, 3.0], requires_grad=True) * 1
+    v, got = y[:2], []
+    v.register_hook(got.append)
+
+    def write():
+        v.mul_(3.0)
+        y.sum().backward()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert got == []

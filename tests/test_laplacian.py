@@ -241,3 +241,9 @@ def test_layers_of_modules():
     wanted = tg.autograd.grad(by_rows, [one.weight, one.bias, two.weight])
     for p, g in zip([one.weight, one.bias, two.weight], wanted, strict=True):
         close(p.grad, g)
+
+
+def test_a_product_whose_right_matrix_depends_on_the_point():
+    w = tg.arange(6.0).reshape(2, 3)
+    result = func.laplacian(lambda x: ((w @ x.mT) ** 2).sum(0))(tg.ones(4, 3))
+    assert result.tolist() == [110.0] * 4  # twice the sum of the squares of w

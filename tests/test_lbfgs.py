@@ -88,3 +88,14 @@ def test_a_second_length_near_an_end_is_moved_inwards(ends):
     assert lbfgs._inside(1.05, bracket, False) == (1.05, True)
     assert lbfgs._inside(1.05, bracket, True) == (1.1, False) and lbfgs._inside(1.0, bracket, False) == (1.1, False)
     assert lbfgs._inside(1.95, bracket, True) == (1.9, False) and lbfgs._inside(2.0, bracket, False) == (1.9, False)
+
+
+def test_the_search_evaluates_as_often_as_it_may():
+    lengths = []
+
+    def falling(x, t, d):
+        lengths.append(t)
+        return -t, tg.tensor([-1.0])
+
+    found = lbfgs._strong_wolfe(falling, None, 1.0, tg.tensor([1.0]), 0.0, tg.tensor([-1.0]), -1.0, max_ls=2)
+    assert lengths == [1.0, 10.0, 100.0] and found[3] == 3

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import general_gradient, gradient, plain_pass, record, reverse
-from tapegrad.core.entry import inputs_of, is_released
+from tapegrad.core import general_gradient, gradient, plain_pass, reach, record, reverse
+from tapegrad.core.entry import FIRST, inputs_of, is_released
 
 
 def leaf(*values, dtype=tg.float32):
@@ -123,6 +123,15 @@ def test_a_pass_that_finds_released_entries_adds_nothing():
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         (h * b + b).sum().backward()
     assert a.grad is None and b.grad is None
+
+
+def test_the_walk_and_the_general_pass_name_the_same_released_entry():
+    x = leaf(1.0, 2.0)
+    a, b = x.exp(), x.tanh()
+    (a + b).sum().backward()
+    for backward in (lambda y: y.backward(), general_gradient.backward):
+        with pytest.raises(RuntimeError, match="Node TanhBackward0 has been released"):
+            backward((a * 1.0 + b).sum())
 
 
 def test_a_root_far_below_the_newest_entries_is_searched_once(monkeypatch):
@@ -284,3 +293,9 @@ def test_rules_that_record_change_the_tape_under_the_walk(entries):
     for _ in range(40):
         c, slope = np.sin(c * 0.5), slope * 0.5 * np.cos(c * 0.5)
     np.testing.assert_allclose(w.grad.numpy(), slope, rtol=1e-4)
+
+
+def test_operations_on_numbers_are_recorded_in_the_plain_layout():
+    x = leaf(1.0, 2.0)
+    for y in (x - 2.5, 2.5 - x, x - 2, 2 - x, 2.5 / x, 2 / x, x * 2.5, 2.5 * x, x - x, x.exp()):
+        assert type(reach.find(y._s)[1][FIRST]) is int

@@ -106,3 +106,17 @@ def test_a_layer_on_single_samples_inside_vmap():
     v = w.clone().requires_grad_()
     tg.func.vmap(lambda p: inner(v, p))(p).sum().backward()
     np.testing.assert_allclose(v.grad.numpy(), wanted.sum(0).numpy(), rtol=1e-12)
+
+
+def test_a_gradient_without_values_of_a_level_is_recorded_there():
+    """That of a bias: it is linked with what is at the level, and nothing of this remains outside."""
+
+    def f(x):
+        x, w, b = x.clone().requires_grad_(), tg.ones(1, 1, 2).requires_grad_(), tg.zeros(1).requires_grad_()
+        y = tg.nn.functional.conv1d(x, w, b)
+        (g,) = tg.autograd.grad(y, b, tg.ones(1, 1, 2), create_graph=True)
+        return tg.autograd.grad((g * g * x * w.sum()).sum(), x)[0]
+
+    x = tg.tensor([[[1.0, 2.0, 3.0]]])
+    for found in (tg.func.vmap(f)(x[None])[0], tg.func.jvp(f, (x,), (x,))[0]):
+        assert found.tolist() == [[[8.0, 8.0, 8.0]]] and not found.requires_grad

@@ -944,6 +944,27 @@ def test_views_depend_on_a_base_whose_shape_was_changed_in_place(change):
     assert tg.autograd.grad((v * v).sum(), y)[0].reshape(-1).tolist() == [2.0 * 2.0, 0.0]
 
 
+def test_a_constant_written_into_a_base_whose_shape_was_changed_in_place():
+    y = leaf(1.0, 2.0, 3.0, 4.0).reshape(2, 2) * 2.0
+    v = y.view(4)
+    y.t_()
+    y.copy_(tg.zeros(2, 2))
+    assert y.requires_grad and v.requires_grad and v.tolist() == [0.0] * 4
+
+
+def test_strides_over_the_base_of_a_detached_part():
+    x, w = tg.arange(24.0).reshape(2, 3, 4).clone(), tg.ones(2, 3, 4, requires_grad=True)
+    part = x[1].detach()[1:][1]
+    outside = part.as_strided((2,), (1,), 13)
+    loss = (x * w).sum()
+    x.add_(100.0)  # into a new block, since the tape keeps the old one
+    assert outside.tolist() == [113.0, 114.0]
+    outside.mul_(2.0)
+    assert x[1, 0].tolist() == [112.0, 226.0, 228.0, 115.0]
+    loss.backward()
+    assert w.grad[1, 0].tolist() == [12.0, 13.0, 14.0, 15.0]
+
+
 def test_a_view_that_changes_its_shape_in_place_stays_a_view_of_its_base():
     y = leaf(1.0, 2.0) * 2.0
     v = y[:]

@@ -424,6 +424,19 @@ def test_gradients_are_taken_back():
     assert w.grad.tolist() == (2 * S.sum(0)).tolist()
 
 
+def test_gradients_of_samples_are_added_up_in_a_captured_leaf():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    vmap(lambda v: w.backward(v) or v)(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert w.grad.tolist() == [4.0, 6.0]
+
+
+def test_a_constant_result_is_one_memory_for_all_samples():
+    rows = vmap(lambda x: tg.ones(2))(tg.ones(3))
+    assert rows.tolist() == [[1.0, 1.0]] * 3
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        rows.add_(1.0)
+
+
 def count_into(t):
     def f(v):
         t.add_(1.0)
