@@ -484,3 +484,24 @@ def test_a_cleared_tape_differentiates_nothing_recorded_before():
         y.backward()
     (x * x).backward()
     assert x.grad.item() == 4.0
+
+
+RECORDED = {
+    "x * x": lambda x: x * x, "x * number": lambda x: x * 2.0, "number - x": lambda x: 2.0 - x, "-x": lambda x: -x,
+    "array": lambda x: x * np.ones(2), "untracked": lambda x: tg.ones(2) * x, "relu": lambda x: x.relu(),
+    "sum": lambda x: x.sum(), "cat": lambda x: tg.cat([x, x]), "where": lambda x: tg.where(x > 0, x, 1.0),
+    "view": lambda x: x[:1], "expit": lambda x: tg.special.expit(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_entries_are_counted_once_slots_pass_the_limit(recorded, monkeypatch):
+    tape, x, asked = tg.tape(), leaf(1.0, 2.0), []
+    recorded(x)
+    monkeypatch.setattr(type(tape), "due", lambda self, slot: asked.append(slot))
+    monkeypatch.setattr(tape, "limit", (x * 1.0)._s + 1)
+    asked.clear()
+    y = recorded(x)
+    assert y._s == tape.limit and asked == []
+    y = recorded(x)
+    assert asked == [y._s]
