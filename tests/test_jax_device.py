@@ -286,6 +286,20 @@ def test_training_resumes_on_the_device():
 # -------------------------------------------------------------------------------------------------- writing and training
 
 
+OVERLAPPING = {
+    "expand": lambda x: x[:1].expand(3), "as_strided": lambda x: x.as_strided((3,), (0,)),
+    "unfold": lambda x: x.unfold(0, 2, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", OVERLAPPING.values(), ids=OVERLAPPING)
+def test_what_shows_an_element_twice_is_not_written(view):
+    x = tg.ones(4, device="jax")
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        view(x).add_(1.0)
+    assert x.as_strided((2, 2), (2, 1)).add_(1.0).tolist() == [[2.0, 2.0], [2.0, 2.0]] and x.tolist() == [2.0] * 4
+
+
 def test_writes_show_in_views():
     x = tg.zeros(2, 3, device="jax")
     row, column, flat = x[0], x[:, 1], x.view(6)

@@ -19,9 +19,9 @@ from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF
 
-# Views whose result may show an element several times without a step of 0: those whose steps the caller gives. The names
-# stand here, since nothing else asks; a test finds them in the table.
-OVERLAPPING = {"as_strided", "windows"}
+# Views whose result may show an element several times; arrays of other devices have no steps that tell it. The names stand
+# here, since nothing else asks; a test finds them in the table.
+OVERLAPPING = {"as_strided", "windows", "expand"}
 
 
 def may_overlap(t: Any) -> bool:
