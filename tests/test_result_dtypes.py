@@ -241,3 +241,8 @@ def test_lerp_takes_a_single_weight_of_another_dtype():
             tg.lerp(a, end, w)
     with pytest.raises(RuntimeError, match="can't be cast"):
         a.clone().lerp_(b, tg.tensor(0.5j))
+
+
+def test_numbers_are_not_rounded_to_the_16_bits_of_what_they_are_written_into():
+    x = tg.tensor([1000.0], dtype=tg.float16)
+    assert (x * 1.0005).tolist() == x.mul_(1.0005).tolist() == [1000.5]
