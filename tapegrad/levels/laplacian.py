@@ -80,7 +80,7 @@ class ForwardLaplacian(Level):
         elif op.kind == "bilinear":
             found = [self.product(op, primals, stacks, params)]
         elif all([is_linear(op, i, active) for i in active]):
-            found = self.affine(op, primals, stacks, active, outs, params)
+            found = self.affine(op, primals, stacks, outs, params)
         else:
             found = self.by_directions(op, primals, stacks, outs, params)
         return list(zip(outs, found, strict=True))
@@ -116,22 +116,14 @@ class ForwardLaplacian(Level):
         out = run_batched(op, n, args, marked, params)
         return list(out) if op.outputs > 1 else [out]
 
-    def affine(
-        self, op: Op, primals: list[Any], stacks: list[Any], active: list[int], outs: Any, params: tuple[Any, ...]
-    ) -> list[Any]:
+    def affine(self, op: Op, primals: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]) -> list[Any]:
         """A general op whose derivative does not depend on its active operands: its forward derivative, of the stack."""
-
-        def push(given: list[Any]) -> list[Any]:
-            with Batch(given[active[0]]._d.shape[0], "same") as batch:
-                moving = [None if t is None else batch.wrap(t, True) for t in given]
-                found = tangents_of(op, primals, moving, outs, params, batch)
-                return [None if t is None else batch.physical(t) for t in found]
-
-        if is_matrix_product(op, primals, active):
-            none = [None] * (len(stacks) - 1)
-            return [LazyStack(stacks[0], lambda t: push([t, *none])[0])]
         n = self.directions + 1
-        return push([None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(primals, stacks, strict=True)])
+        given = [None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(primals, stacks, strict=True)]
+        with Batch(n, "same") as batch:
+            moving = [None if t is None else batch.wrap(t, True) for t in given]
+            found = tangents_of(op, primals, moving, outs, params, batch)
+            return [None if t is None else batch.physical(t) for t in found]
 
     def product(self, op: Op, primals: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> Any:
         """L(u v) = v Lu + u Lv + 2 sum_i u_i v_i."""
@@ -232,7 +224,7 @@ def is_linear(op: Op, i: int, active: list[int]) -> bool:
     if op.arity < 0 or op.joint:
         return False
     reads, ans, *_ = op.saved[i]
-    return not callable(op.rules[i]) or not (ans or reads.intersection(active))
+    return not (ans or reads.intersection(active))
 
 
 def slope(op: Op, i: int, ans: Any, args: list[Any], params: tuple[Any, ...]) -> Any:
