@@ -239,6 +239,7 @@ def test_group_and_layer_and_rms_norm():
     with tg.no_grad():
         net.weight.fill_(2)
     close(net(x), 2 * whole / np.sqrt((whole**2).mean(2, keepdims=True) + np.finfo(float).eps))
+    close(nn.RMSNorm(5, eps=3.0).double()(x), whole / np.sqrt((whole**2).mean(2, keepdims=True) + 3.0))
 
 
 def test_response_norms():
@@ -509,3 +510,10 @@ def test_errors(case):
     act, kind, text = case
     with pytest.raises(kind, match=text):
         act()
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 2, 4)])
+def test_batch_norm_without_a_momentum_leaves_the_running_statistics(shape):
+    mean, var = tg.zeros(2).double(), tg.ones(2).double()
+    nn.functional.batch_norm(sample(*shape).detach(), mean, var, training=True, momentum=None)
+    assert mean.tolist() == [0.0, 0.0] and var.tolist() == [1.0, 1.0]

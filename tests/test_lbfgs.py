@@ -99,3 +99,30 @@ def test_the_search_evaluates_as_often_as_it_may():
 
     found = lbfgs._strong_wolfe(falling, None, 1.0, tg.tensor([1.0]), 0.0, tg.tensor([-1.0]), -1.0, max_ls=2)
     assert lengths == [1.0, 10.0, 100.0] and found[3] == 3
+
+
+def test_the_bracket_is_kept_where_the_new_end_falls_towards_the_other():
+    """Else the minimum, at 0.3, would lie outside."""
+
+    def valley(x, t, d):
+        value = (1 + 100 * (float(t) - 0.3) ** 2) ** 0.5
+        return value, tg.tensor([100 * (float(t) - 0.3) / value], dtype=tg.float64)
+
+    direction = tg.ones(1, dtype=tg.float64)
+    value, slope = valley(None, 0.0, None)
+    found = lbfgs._strong_wolfe(valley, None, 1.3, direction, value, slope, float(slope), c2=0.1)
+    assert abs(found[2] - 0.3) < 1e-4 and found[3] == 4
+
+
+def test_a_parameter_without_a_gradient_stays():
+    w, unused = tg.tensor([3.0], requires_grad=True), tg.tensor([5.0], requires_grad=True)
+    optimizer = tg.optim.LBFGS([unused, w], lr=0.5, max_iter=1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert unused.tolist() == [5.0] and w.tolist() == [2.5]

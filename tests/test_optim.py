@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func, optim
+from tapegrad.optim import arithmetic
 
 CASES = [
     ("SGD", {"lr": 0.1}, [0.1264437586069107, -1.1835392713546753, 2.1081089973449707, 0.1894456148147583]),
@@ -852,3 +853,27 @@ def test_schedule_of_groups_and_tensors():
         optim.lr_scheduler.LambdaLR(opt, [lambda e: 0.5])
     with pytest.raises(KeyError, match="param 'initial_lr' is not specified in param_groups"):
         optim.lr_scheduler.StepLR(optim.SGD([p]), 2, last_epoch=3)
+
+
+def test_rectified_steps():
+    """Of a constant gradient each is lr times the rectification, once that is defined; before, lr."""
+    p = tg.zeros(1, dtype=tg.float64, requires_grad=True)
+    opt, beta, expected = optim.RAdam([p], lr=0.1, betas=(0.5, 0.9), eps=0.0), 0.9, 0.0
+    for n in range(1, 13):
+        p.grad = tg.ones_like(p)
+        opt.step()
+        longest = 2 / (1 - beta) - 1
+        length = longest - 2 * n * beta**n / (1 - beta**n)
+        ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        expected -= 0.1 * (ratio**0.5 if length > 5 else 1.0)
+        np.testing.assert_allclose(p.item(), expected, rtol=1e-12)
+
+
+def test_scratch_memory_is_shared_by_arrays_of_one_size():
+    scratch, found = arithmetic.Arrays(), []
+    for shape in ((2, 3), (3, 2), (6,)):
+        scratch.begin(np.ones(shape))
+        found.append((scratch.temporary(), scratch.temporary()))
+    assert [a.shape for a, _ in found] == [(2, 3), (3, 2), (6,)]
+    for a, b in found:
+        assert np.shares_memory(a, found[0][0]) and np.shares_memory(b, found[0][1]) and not np.shares_memory(a, b)

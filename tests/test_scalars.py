@@ -169,3 +169,10 @@ def test_numbers_of_complex_tensors():
         float(tg.tensor(1.5j))
     with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
         int(tg.tensor(1.5j))
+
+
+def test_derivatives_of_numbers_in_anomaly_mode():
+    """Which the quick pass of numbers leaves to the general one."""
+    with pytest.warns(UserWarning, match="Anomaly Detection"), tg.autograd.detect_anomaly():
+        assert tg.func.grad(lambda x: x * x)(3.0) == 6.0
+        assert tg.func.grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0) == (3.0, 2.0)

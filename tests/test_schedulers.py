@@ -39,6 +39,9 @@ RATES = {
         0.8, 0.733155948, 0.558155948, 0.341844052, 0.166844052, 0.1,
         0.166844052, 0.341844052, 0.558155948, 0.733155948, 0.8, 0.733155948,
     ),
+    "S.CosineAnnealingLR(o, 2, 0.1)": (
+        0.8, 0.45, 0.1, 0.45, 0.8, 0.45, 0.1, 0.45, 0.8, 0.45, 0.1, 0.45,
+    ),
     "S.CosineAnnealingWarmRestarts(o, 3, 2, 0.1)": (
         0.8, 0.625, 0.275, 0.8, 0.7531088913, 0.625, 0.45, 0.275, 0.1468911087, 0.8, 0.7880740392, 0.7531088913,
     ),
@@ -104,6 +107,7 @@ ERRORS = {
     "S.OneCycleLR(o, 0.1)": "You must define either total_steps OR (epochs AND steps_per_",
     "S.OneCycleLR(o, 0.1, total_steps=0)": "Expected positive integer total_steps, but got 0",
     "S.OneCycleLR(o, 0.1, total_steps=5, pct_start=1.5)": "Expected float between 0 and 1 pct_start, but got 1.5",
+    "S.CyclicLR(o, [0.1, 0.2], 0.9)": "base_lr must have the same length as optimizer.param_groups. base_lr has 2 values, ",
     "S.CyclicLR(o, 0.1, 0.9, mode='x')": "mode is invalid and scale_fn is None",
     "S.LambdaLR(o, [])": "Expected 1 lr_lambdas, but got 0",
     "S.SequentialLR(o, [S.StepLR(o, 1)], [1])": "Sequential Schedulers expects number of schedulers provided ",
@@ -170,4 +174,19 @@ def test_every_scheduler_has_a_row():
     classes = {c.__name__ for c in vars(lr_scheduler).values() if inspect.isclass(c) and issubclass(c, base)}
     named = {name for name in classes if any(f".{name}(" in text for text in RATES)}
     own = {name for name in classes - named if not name.startswith("_")}
-    assert own == {"LRScheduler", "ReduceLROnPlateau"}  # the latter has metrics: test_optim
+    assert own == {"LRScheduler", "ReduceLROnPlateau"}  # the latter has metrics: see below
+
+
+def test_a_plateau():
+    """The second step without progress in a row reduces the rate; three steps then do not count."""
+    optimizer, scheduler = made("S.ReduceLROnPlateau(o, 'min', 0.5, patience=1, cooldown=3)")
+    rates = []
+    for metric in (3.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5):
+        scheduler.step(metric)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates == [0.8] * 5 + [0.4] * 5 + [0.2] * 2
+
+
+def test_moving_average():
+    average = swa_utils.get_ema_avg_fn(0.75)
+    assert average(tg.tensor(2.0), tg.tensor(4.0), 1).item() == 2.5
