@@ -195,8 +195,6 @@ def gathered(got: dict[int, Any], slots: list[int]) -> Any:
 def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:
     """The cotangent of an output in its dtype: a tensor or an array."""
     if g is None:
-        if type(y) is record.Scalar and not as_tensor:
-            return 1.0
         array = arrays.ones_like(y._d)
         return fixed_like(array, y) if as_tensor else array
     if g._d.dtype != y._d.dtype:
