@@ -515,5 +515,5 @@ def test_errors(case):
 @pytest.mark.parametrize("shape", [(3, 2), (3, 2, 4)])
 def test_batch_norm_without_a_momentum_leaves_the_running_statistics(shape):
     mean, var = tg.zeros(2).double(), tg.ones(2).double()
-    nn.functional.batch_norm(sample(*shape), mean, var, training=True, momentum=None)
+    nn.functional.batch_norm(sample(*shape) * 1.0, mean, var, training=True, momentum=None)
     assert mean.tolist() == [0.0, 0.0] and var.tolist() == [1.0, 1.0]
