@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
 from tapegrad.core import leaves
@@ -108,11 +109,12 @@ def test_a_layer_on_single_samples_inside_vmap():
     np.testing.assert_allclose(v.grad.numpy(), wanted.sum(0).numpy(), rtol=1e-12)
 
 
-def test_a_gradient_without_values_of_a_level_is_recorded_there():
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_gradient_without_values_of_a_level_is_recorded_there(tracked):
     """That of a bias: it is linked with what is at the level, and nothing of this remains outside."""
 
     def f(x):
-        x, w, b = x.clone().requires_grad_(), tg.ones(1, 1, 2).requires_grad_(), tg.zeros(1).requires_grad_()
+        x, w, b = x.clone().requires_grad_(), tg.ones(1, 1, 2).requires_grad_(tracked), tg.zeros(1).requires_grad_()
         y = tg.nn.functional.conv1d(x, w, b)
         (g,) = tg.autograd.grad(y, b, tg.ones(1, 1, 2), create_graph=True)
         return tg.autograd.grad((g * g * x * w.sum()).sum(), x)[0]

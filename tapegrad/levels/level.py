@@ -267,14 +267,18 @@ def relabelled(t: Any, slot: int) -> Any:
 def linked(t: Any, entry: Any, link: Callable[[int], int]) -> Any:
     """A tensor of the same value whose slot in the layer of an entry `link` makes of its slot there.
 
-    What an entry saved tells its layer; if a level runs and it saved nothing, t is given back as it is.
+    What an entry saved tells its layer: arrays in the base layer, tensors in that of a level, the one that runs if they are
+    of none. If a level runs and it saved nothing, t is given back as it is.
     """
     if LEVEL.get() is None and t._st is None:
         return box(t._d, link(t._s))
     held = [v for v in (*saved_of(entry), answer_of(entry)) if hasattr(v, "dtype")]
     if not held:
         return t if LEVEL.get() is not None else relabelled(t, link(t._s))
-    return linked_in(layer_of(level_of(held[0])) if isinstance(held[0], Box) else None, t, link)
+    if not isinstance(held[0], Box):
+        return linked_in(None, t, link)
+    found = [level for v in held if (level := level_of(v)) is not None]
+    return linked_in(layer_of(max(found, key=lambda level: level.id, default=LEVEL.get())), t, link)
 
 
 def linked_in(layer: Level | None, t: Any, link: Callable[[int], int]) -> Any:
