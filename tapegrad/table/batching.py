@@ -84,14 +84,7 @@ def affine(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
     call = TABLE["matmul"]
     x, w, b = args
     r = TABLE["mT"].call(w)
-    if vector := rank(x, batched[0]) == 1:
-        x = TABLE["reshape"].call(x, (*x._d.shape[:-1], 1, x._d.shape[-1]))
-    if batched[0] or batched[1]:
-        r = product(call, n, [x, r], batched[:2], ())
-    else:
-        r = call.call(x, r)
-    if vector:
-        r = TABLE["reshape"].call(r, (*r._d.shape[:-2], r._d.shape[-1]))
+    r = product(call, n, [x, r], batched[:2], ()) if batched[0] or batched[1] else call.call(x, r)
     return pointwise(TABLE["add"], n, [r, b], [batched[0] or batched[1], batched[2]], ())
 
 
