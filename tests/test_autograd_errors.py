@@ -64,6 +64,8 @@ TYPE = "gradients can be either Tensors or None, but got "
         (RuntimeError, COMPLEX, lambda: doubled().backward(tg.tensor([1j, 2.0]))),
         (RuntimeError, "got 1 tensors and 2 gradients", lambda: grad([doubled()], [X], [tg.ones(2), tg.ones(2)])),
         (RuntimeError, BATCHED, lambda: grad(doubled(), X, tg.tensor(1.0), is_grads_batched=True)),
+        (RuntimeError, BATCHED[: BATCHED.index("grad_output[0]")] + "grad_output[1] has a shape of torch.Size([3, 2])",
+         lambda: grad([doubled(), doubled()], X, [tg.ones(2, 2), tg.ones(3, 2)], is_grads_batched=True)),
         # the inputs
         (RuntimeError, UNUSED, lambda: grad(X.sum(), leaf(1.0))),
         (RuntimeError, UNUSED.replace("index 0", "index 1"), lambda: grad(X.sum(), [X, leaf(1.0)])),

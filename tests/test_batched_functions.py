@@ -71,6 +71,8 @@ CASES = {
     "dot": (tg.dot, real(3), real(3)),
     "outer": (tg.outer, real(3), real(3)),
     "addmm": (tg.addmm, real(3), X, X),
+    "linear of a vector": (lambda w, b: F.linear(np.ones(5), w, b), real(3, 5), real(3)),
+    "linear of a vector by bias": (lambda b: F.linear(np.ones(5), tg.ones(3, 5, dtype=D), b), real(3)),
     "conv2d": (lambda x: F.conv2d(x, tg.ones(2, 3, 2, 2, dtype=D)), real(2, 3, 5, 5)),
     "conv1d by weights": (lambda w, b: F.conv1d(tg.ones(2, 3, 5, dtype=D), w, b), real(2, 3, 2), real(2)),
     "conv_transpose2d": (lambda x, w: F.conv_transpose2d(x, w, stride=2), real(2, 3, 3, 3), real(3, 2, 2, 2)),

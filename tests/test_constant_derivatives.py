@@ -169,6 +169,14 @@ def test_inside_transforms():
     assert not tg.func.hessian(lambda x: x.relu().sum())(x).any()
 
 
+@pytest.mark.parametrize("f, reads", [(tg.exp, True), (tg.neg, False), (lambda x: x.cumsum(2), False)])
+def test_zeros_depend_on_what_the_rules_behind_them_read(f, reads):
+    x, w, b = image(), tg.ones(1, 1, 2, 2, dtype=tg.float64, requires_grad=True), leaf(0.0)
+    (g,) = grad(F.conv2d(f(x), w, b).sum(), b, create_graph=True)
+    (zeros,) = grad(g.sum(), x, create_graph=True)
+    assert not zeros.any() and zeros.requires_grad == reads
+
+
 def test_batches_of_cotangents():
     x = leaf(-1.0, 2.0)
     rows = tg.eye(2, dtype=tg.float64)
