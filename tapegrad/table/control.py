@@ -254,7 +254,7 @@ def _t_while(
     body: SubProgram,
     carried: int,
     conditional: int,
-) -> Tensors:
+) -> Any:
     """A loop of the carried values and their tangents."""
     states = _moving(args, range(carried))
     carry, of_condition, of_body = _split(args, carried, conditional)
