@@ -960,6 +960,30 @@ def test_a_constant_written_into_a_base_whose_shape_was_changed_in_place():
     assert y.requires_grad and v.requires_grad and v.tolist() == [0.0] * 4
 
 
+def test_looking_at_a_view_does_not_move_what_it_retains():
+    y = leaf(1.0, 2.0) * 2.0
+    v = y[:1]
+    v.retain_grad()
+    old = (v + 1.0).sum()
+    y.mul_(3.0)
+    with tg.no_grad():
+        v * 1.0
+    old.backward()
+    assert v.grad.tolist() == [1.0]
+
+
+def test_every_tensor_of_a_block_has_an_array_of_its_own():
+    """By these it is counted who reads the block."""
+    y, w = tg.ones(4), tg.ones(3, requires_grad=True)
+    t = y[1:]
+    v = alias.view(t, TABLE["alias"])
+    assert v._d is not t._d
+    loss = (t * w).sum()
+    y.add_(1.0)
+    loss.backward()
+    assert w.grad.tolist() == [1.0] * 3 and v.tolist() == [2.0] * 3
+
+
 def test_strides_over_the_base_of_a_detached_part():
     x, w = tg.arange(24.0).reshape(2, 3, 4).clone(), tg.ones(2, 3, 4, requires_grad=True)
     part = x[1].detach()[1:][1]
