@@ -105,6 +105,8 @@ ERRORS = {
     "S.CosineAnnealingWarmRestarts(o, 0)": "Expected positive integer T_0, but got 0",
     "S.CosineAnnealingWarmRestarts(o, 2, 0)": "Expected integer T_mult >= 1, but got 0",
     "S.OneCycleLR(o, 0.1)": "You must define either total_steps OR (epochs AND steps_per_",
+    "S.OneCycleLR(o, 0.1, epochs=3)": "You must define either total_steps OR (epochs AND steps_per_",
+    "S.OneCycleLR(o, 0.1, total_steps=5, pct_start=1)": "Expected float between 0 and 1 pct_start, but got 1",
     "S.OneCycleLR(o, 0.1, total_steps=0)": "Expected positive integer total_steps, but got 0",
     "S.OneCycleLR(o, 0.1, total_steps=5, pct_start=1.5)": "Expected float between 0 and 1 pct_start, but got 1.5",
     "S.CyclicLR(o, [0.1, 0.2], 0.9)": "base_lr must have the same length as optimizer.param_groups. base_lr has 2 values, ",
