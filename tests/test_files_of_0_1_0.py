@@ -90,6 +90,21 @@ def test_printed_form(name):
     assert repr(read(name)) == TEXTS[name]
 
 
+@pytest.mark.parametrize("flags", [64, 80], ids=["ml_dtypes 0.6", "ml_dtypes 0.5"])
+def test_a_pickle_changes_nothing_about_bfloat16(flags):
+    """Its dtype is one object for the process, to which NumPy gives the flags in the file; with others its hash is another."""
+    own = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    before = hash(own), own.flags
+    written = WRITTEN.read("values/bfloat16.pkl")
+    state = b"K\x02K\x02K%ct"  # size, alignment, flags
+    assert written.count(state % 64) == 1
+    t = pickle.loads(written.replace(state % 64, state % flags))
+    assert (hash(own), own.flags) == before
+    assert t.dtype is (t + 1).dtype is tg.bfloat16 and t.tolist() == [0.5, 1.0, 2.0]
+    again = pickle.dumps(t)
+    assert b"ml_dtypes" not in again and tg.equal(pickle.loads(again), t)
+
+
 @pytest.mark.parametrize("name", group("modules"))
 def test_module(name, expected):
     module = read(name)

@@ -4,6 +4,7 @@ from . import connection as connection
 from .legacy import set_default_tensor_type as set_default_tensor_type
 from .pickling import _rebuild_shared as _rebuild_shared
 from .pickling import rebuild as rebuild
+from .pickling import rebuild_bfloat16 as rebuild_bfloat16
 from .tensor import Tensor as Tensor
 
 

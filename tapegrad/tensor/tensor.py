@@ -48,7 +48,7 @@ from .access import boxed, destination, only_element, overwrite, raw, real_eleme
 from .filling import Filling
 from .legacy import TensorType, legacy_alias, legacy_array, legacy_tensor, type_named
 from .methods import TableMethods
-from .pickling import PRIVATE, rebuild, send_memory
+from .pickling import PRIVATE, rebuild, rebuild_bfloat16, send_memory
 from .printing import tensor_text
 from .protocols import Protocols
 
@@ -1015,7 +1015,10 @@ class Tensor(Filling, Protocols, TableMethods):
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
         array = np.ascontiguousarray(leaving(self, "pickling")).reshape(self._d.shape)
-        return rebuild, (type(self), array, self._s != 0, state, *([] if self.is_cpu else [self.device]))
+        rest = self._s != 0, state, *([] if self.is_cpu else [self.device])
+        if array.dtype.kind == "V":  # bfloat16
+            return rebuild_bfloat16, (type(self), array.view(np.uint16), *rest)
+        return rebuild, (type(self), array, *rest)
 
     # --------------------------------------------------------------------------------------------------- other libraries
 
