@@ -336,7 +336,11 @@ def signed_remainder(x: Array, y: Array) -> Array:
 
 def signed_floor_divide(x: Array, y: Array) -> Array:
     r = jnp.floor_divide(x, y)
-    return jnp.where(r == 0, jnp.copysign(r, x / y), r) if r.dtype.kind == "f" else r  # 0 has the sign of x / y
+    if r.dtype.kind != "f":
+        return r
+    exact = x / y
+    r = jnp.where(y == 0, exact, r)  # for which JAX 0.8 gives nan
+    return jnp.where(r == 0, jnp.copysign(r, exact), r)  # 0 has the sign of x / y
 
 
 floor_divide, fmod = on_whole(signed_floor_divide), on_whole(jnp.fmod)
