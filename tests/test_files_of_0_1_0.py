@@ -92,7 +92,7 @@ def test_printed_form(name):
 
 @pytest.mark.parametrize("flags", [64, 80], ids=["ml_dtypes 0.6", "ml_dtypes 0.5"])
 def test_a_pickle_changes_nothing_about_bfloat16(flags):
-    """Its dtype is one object for the process, to which NumPy gives the flags in the file; with others its hash is another."""
+    """Its dtype is one object for the process, to which NumPy gives the flags in the file: they change its hash."""
     own = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     before = hash(own), own.flags
     written = WRITTEN.read("values/bfloat16.pkl")

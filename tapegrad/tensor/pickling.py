@@ -33,8 +33,8 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], de
 def rebuild_bfloat16(cls: Any, bits: Any, *args: Any) -> Any:
     """`rebuild` where the numbers are pickled as uint16.
 
-    A pickle of a dtype that a package has defined carries the flags that it has in the package's version. NumPy gives them to
-    the one object of the process that reads it, whose hash changes with them.
+    A pickle of a dtype that a package has defined carries the flags that it has in the package's version. NumPy gives them
+    to the one object of the process that reads it, whose hash changes with them.
     """
     return rebuild(cls, bits.view(dtypes.bfloat16.numpy), *args)
 
