@@ -571,6 +571,14 @@ def test_lapack_fallbacks_agree_with_numpy():
         np.testing.assert_allclose(lapack._solve_singular(a[0], b), np.linalg.solve(a[0], b), atol=1e-12)
 
 
+@pytest.mark.parametrize("upper", [True, False])
+def test_no_stride_of_a_triangular_solution_is_negative(upper):
+    """PyTorch's tensors have none, and matrix products of arrays that have are slower and rounded otherwise."""
+    for a, b in [((3, 3), (3, 2)), ((2, 3, 3), (3, 2))]:
+        x = L.solve_triangular(tg.tensor(regular(*a)), tg.tensor(random(*b)), upper=upper)
+        assert min(x.stride()) > 0
+
+
 @BOTH
 @pytest.mark.parametrize("n", [3, 20])
 def test_routes_through_scipy_agree(n, dtype, monkeypatch):

@@ -182,7 +182,8 @@ def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
         else:
             return out
     if not upper:
-        return np.flip(solve_triangular(np.flip(a, (-2, -1)), np.flip(b, -2), True, unit), -2)
+        turned = solve_triangular(np.flip(a, (-2, -1)), np.flip(b, -2), True, unit)
+        return np.ascontiguousarray(np.flip(turned, -2))
     a = np.triu(a)
     if unit:
         set_diagonal(a, 1)
