@@ -36,7 +36,7 @@ from collections import Counter
 import numpy as np
 
 import tapegrad as tg
-from tapegrad import dialect, dtypes
+from tapegrad import dialect, dtypes, slots
 from tapegrad.core import plain_commit, record, state
 from tapegrad.levels import diff_inputs
 
@@ -74,6 +74,8 @@ class Tracer:
             if self.count == self.k and os.getpid() == self.process:  # a forked one traces as well
                 self.where = stack_of(frame, self.folder)
                 self.leaves_with = leaves_with(frame)
+                if self.leaves_with and frame.f_code is slots.slot_of.__code__:
+                    slots.LOCK.release()  # before a signal can come
                 sys.settrace(None)
                 raise Injected
         return self.instruction
