@@ -292,6 +292,7 @@ def writing(x):
     return out
 
 
+@pytest.mark.counted  # programs, which tg.compile makes with counts alone
 @pytest.mark.parametrize("forward, given, called_back", [
     (on_the_host, None, True), (writing, None, True), (on_the_namespace, None, False), (on_the_host, on_jax, False),
     (on_the_namespace, "host", True),
@@ -316,6 +317,7 @@ def test_what_runs_of_a_users_operation(forward, given, called_back):
     assert ("callback" in specialization.programs[0].executable.compiled.as_text()) is called_back
 
 
+@pytest.mark.counted
 @pytest.mark.parametrize(
     "forward", [lambda xp, x: x * 2 if (x > 0).all() else x * 3, lambda xp, x: np.cumsum(np.asarray(x))]
 )
