@@ -33,6 +33,17 @@ def test_name(text, name):
     assert f"grad_fn=<{name.rpartition('::')[2]}>" in str(y)
 
 
+def test_a_copy_into_a_tensor_that_has_views():
+    x, whole = tg.ones(2, 2, requires_grad=True), tg.zeros(2, 2)
+    row = whole[0]
+    whole.copy_(x)
+    assert whole.grad_fn.name() == "torch::autograd::CopyBackwards" and row.requires_grad
+    row.copy_(2 * x[1])
+    assert whole.grad_fn.name() == "torch::autograd::CopySlices"
+    whole.sum().backward()
+    assert x.grad.tolist() == [[0, 0], [3, 3]]
+
+
 @pytest.mark.parametrize("text", NAMES)
 def test_gradients_pass_through_what_is_renamed(text):
     values = tg.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=tg.float64)
