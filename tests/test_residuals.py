@@ -205,6 +205,7 @@ def test_running_statistics_are_those_without_residual(monkeypatch):
         np.testing.assert_array_equal(given, right)
 
 
+@pytest.mark.counted
 def test_a_large_product_is_written_into_the_local_derivative():
     """Which nothing else refers to: the pass of a large graph makes one array less for each entry."""
     made = []
