@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -87,6 +87,9 @@ class SparseTensor(Tensor):
     @_st.setter
     def _st(self, state: Any) -> None:
         """Never stored: a sparse tensor cannot be written in place, so it has no views to update."""
+
+    def _overwrite(self, other: Any, name: str) -> NoReturn:
+        raise errors.sparse_in_place()
 
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
         """The dense tensor with the same elements."""
