@@ -322,6 +322,7 @@ def test_record_without_samples(make):
         testing.check(op)
 
 
+@pytest.mark.counted  # programs, which tg.compile makes with counts alone
 @pytest.mark.parametrize(
     ("kernel", "text"),
     [(lambda x: x if x.max() > 0 else -x, "its forward asks for values"), (lambda x: x + 1.0, "differs from the function")],
