@@ -449,6 +449,7 @@ def test_a_second_interrupt_ends_the_program(tmp_path, capsys, monkeypatch):
     assert program.main(arguments(tmp_path, "--steps", "0")) == 130 and "stopped" in capsys.readouterr().err
 
 
+@pytest.mark.counted
 def test_a_compiled_fit_learns_the_same(monkeypatch):
     pytest.importorskip("jax")
     solid = solid_of(sphere())

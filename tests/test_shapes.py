@@ -201,6 +201,7 @@ def test_as_strided_past_a_leaf_is_a_copy_with_the_rest_constant():
     assert tg.autograd.grad((y * y).sum(), leaf)[0].tolist() == [4.0, 6.0]
 
 
+@pytest.mark.counted
 def test_as_strided_past_a_part_whose_base_is_gone_is_refused():
     x = tg.ones(4, requires_grad=True)
     part = (x * x)[2:]
@@ -298,6 +299,7 @@ def test_bits_in_a_wider_dtype_must_begin_and_step_at_its_multiples():
     assert tg.zeros(0, 5, 64).view(tg.int16).stride() == (640, 128, 1)
 
 
+@pytest.mark.counted
 def test_the_result_goes_into_the_memory_of_out():
     out = tg.zeros(1, 3)
     row, place = out[0], out.data_ptr()
@@ -353,6 +355,7 @@ def test_view_in_another_dtype_shares_the_bits_without_a_gradient():
     assert y.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.counted
 def test_writes_of_a_part_do_not_touch_the_rest():
     """An index_add_ of two rows moves two rows, not the buffer."""
     buffer = tg.zeros(200_000, 16)
