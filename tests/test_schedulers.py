@@ -155,6 +155,22 @@ def test_rate_of_a_given_epoch(text):
         assert optimizer.param_groups[0]["lr"] == pytest.approx(RATES[text][epoch], rel=1e-8)
 
 
+def test_cosine_annealing_goes_on_from_the_present_rate():
+    """Only what `get_lr` gives before the first step of a resumed schedule is that of the closed form."""
+    optimizer, scheduler = made("S.CosineAnnealingLR(o, 2)")
+    with pytest.warns(UserWarning, match="get_last_lr"):
+        assert scheduler.get_lr() == pytest.approx([1.6])
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == pytest.approx([0.25])
+    group = {"params": [tg.nn.Parameter(tg.ones(2))], "lr": 0.75, "initial_lr": 1.0}
+    resumed = lr_scheduler.CosineAnnealingLR(tg.optim.SGD([group]), 2, last_epoch=0)
+    with pytest.warns(UserWarning, match="get_last_lr"):
+        assert resumed.get_lr() == pytest.approx([0.5])
+    assert resumed.get_last_lr() == [0.75]
+
+
 def test_warm_restarts_at_a_given_epoch():
     optimizer, scheduler = made("S.CosineAnnealingWarmRestarts(o, 3, 2, 0.1)")
     for epoch in (7, 2, 9, 3, 11):
