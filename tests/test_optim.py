@@ -307,6 +307,26 @@ def test_changes_between_steps_are_seen(change, monkeypatch):
     assert found == each_alone("Adam", {"lr": 0.1}, monkeypatch, between=change)
 
 
+def test_first_estimates_of_adafactor_are_those_of_small_gradients():
+    p, q = (tg.zeros(shape, dtype=tg.float64).requires_grad_() for shape in ((2,), (1, 2)))
+    p.grad, q.grad = (tg.tensor([1e-10, 2e-10], dtype=tg.float64).reshape(t.shape) for t in (p, q))
+    opt = optim.Adafactor([p, q], lr=1.0)
+    opt.step()
+    np.testing.assert_allclose(opt.state[p]["variance"].tolist(), [1e-20, 4e-20])
+    np.testing.assert_allclose(opt.state[q]["row_var"].tolist(), [[2.5e-20]])
+    np.testing.assert_allclose(opt.state[q]["col_var"].tolist(), [[1e-20, 4e-20]])
+    np.testing.assert_allclose([p.tolist(), q[0].tolist()], [[-1e-3, -1e-3]] * 2)
+
+
+@pytest.mark.counted
+def test_a_parameter_on_its_own_is_in_no_bucket():
+    p, q = tg.ones(2).requires_grad_(), tg.ones(3, dtype=tg.float64).requires_grad_()
+    p.grad, q.grad = tg.ones(2), tg.ones(3, dtype=tg.float64)
+    opt = optim.SGD([p, q], lr=0.25)
+    opt.step()
+    assert opt._plans[0].buckets == [] and [id(t) for t in opt._plans[0].single] == [id(p), id(q)]
+
+
 @pytest.mark.counted
 def test_state_that_the_tape_holds_is_not_overwritten():
     ps = several()
