@@ -596,6 +596,7 @@ ERRORS = [
     (lambda: F.layer_norm(tg.ones(2, 3), (4,)), RuntimeError, "Given normalized_shape"),
     (lambda: F.layer_norm(tg.ones(2, 3), (3,), tg.ones(2)), RuntimeError, "Expected weight to be of same shape"),
     (lambda: F.group_norm(tg.ones(2, 3, 4), 2), RuntimeError, "divisible by num_groups"),
+    (lambda: F.group_norm(tg.ones(1, 4), 4), ValueError, r"more than 1 value per channel .* got input size \[1, 4\]"),
     (lambda: F.instance_norm(tg.ones(2, 3)), ValueError, "Expected more than 1 spatial element"),
     (lambda: F.local_response_norm(tg.ones(2, 3), 2), ValueError, "Expected 3D or higher"),
     (lambda: F.cross_entropy(tg.ones(2, 3), tg.tensor([0, 3])), IndexError, "Target 3 is out of bounds"),
@@ -652,6 +653,16 @@ def test_legacy_reductions_warn():
 @pytest.mark.parametrize("name", F.__all__)
 def test_every_function_has_a_docstring(name):
     assert getattr(F, name).__doc__
+
+
+def test_layer_norm_with_a_bias_that_shares_memory():
+    x = tg.tensor([[1.0, 3.0], [10.0, 30.0]])
+    y = F.layer_norm(x, (2,), tg.full((2,), 2.0), tg.tensor([5.0, 6.0, 7.0])[1:], 0.0)
+    np.testing.assert_allclose(y.tolist(), [[4.0, 9.0], [4.0, 9.0]])
+
+
+def test_group_norm_of_one_group_without_positions():
+    np.testing.assert_allclose(F.group_norm(tg.tensor([[1.0, 3.0]]), 1, eps=0.0).tolist(), [[-1.0, 1.0]])
 
 
 def test_statistics_of_native_norms():
