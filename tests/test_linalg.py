@@ -671,3 +671,9 @@ def test_multi_dot_of_vectors_at_the_ends():
     for given in ([a, b], [v, a, b], [a, b, w], [v, a, b, w]):
         got = L.multi_dot([tg.tensor(x) for x in given]).numpy()
         np.testing.assert_allclose(got, np.linalg.multi_dot(given), strict=True)
+
+
+def test_vander_of_few_columns():
+    x = tg.tensor([2.0, 3.0])
+    assert tg.vander(x, 0).shape == (2, 0) and tg.vander(x, 1).tolist() == [[1.0], [1.0]]
+    assert tg.vander(x, 2, increasing=True).tolist() == [[1.0, 2.0], [1.0, 3.0]]
