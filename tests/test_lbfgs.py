@@ -101,17 +101,18 @@ def test_the_search_evaluates_as_often_as_it_may():
     assert lengths == [1.0, 10.0, 100.0] and found[3] == 3
 
 
-def test_the_bracket_is_kept_where_the_new_end_falls_towards_the_other():
-    """Else the minimum, at 0.3, would lie outside."""
+@pytest.mark.parametrize("least", [0.3, 1.1])
+def test_the_bracket_is_kept_where_the_new_end_falls_towards_the_other(least):
+    """Else the minimum would lie outside, whichever end is the lower one."""
 
     def valley(x, t, d):
-        value = (1 + 100 * (float(t) - 0.3) ** 2) ** 0.5
-        return value, tg.tensor([100 * (float(t) - 0.3) / value], dtype=tg.float64)
+        value = (1 + 100 * (float(t) - least) ** 2) ** 0.5
+        return value, tg.tensor([100 * (float(t) - least) / value], dtype=tg.float64)
 
     direction = tg.ones(1, dtype=tg.float64)
     value, slope = valley(None, 0.0, None)
-    found = lbfgs._strong_wolfe(valley, None, 1.3, direction, value, slope, float(slope), c2=0.1)
-    assert abs(found[2] - 0.3) < 1e-4 and found[3] == 4
+    found = lbfgs._strong_wolfe(valley, None, 1.3, direction, value, slope, float(slope), c2=0.01)
+    assert abs(found[2] - least) < 1e-4 and found[3] == 4
 
 
 def test_a_parameter_without_a_gradient_stays():
