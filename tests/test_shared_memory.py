@@ -148,6 +148,17 @@ def test_what_an_operation_saved_is_held_until_it_is_released(part):
 
 
 @pytest.mark.counted
+def test_a_part_of_up_to_an_eighth_of_its_block_is_copied_when_it_is_saved():
+    """So that a write into the block need not copy all of it; a larger part is held."""
+    block, w = tg.ones(16, 4, requires_grad=True) * 1.0, tg.ones(4, requires_grad=True)
+    for rows, held in ((1, False), (2, False), (3, True)):
+        part = block[:rows]
+        y = part * w
+        assert part._st.store.is_held() is held, rows
+        del y
+
+
+@pytest.mark.counted
 def test_a_write_copies_a_block_that_is_held_once_and_another_not_at_all(monkeypatch):
     moves = []
     unshare = Store.unshare
