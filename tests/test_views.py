@@ -997,6 +997,27 @@ def test_strides_over_the_base_of_a_detached_part():
     assert w.grad[1, 0].tolist() == [12.0, 13.0, 14.0, 15.0]
 
 
+def test_the_last_view_shares_the_block_with_its_storage_and_its_strides():
+    """Though no other tensor shares it until they are asked for."""
+    x = tg.arange(6.0, requires_grad=True)
+    a = (x * 1.0)[2:5]
+    whole = a.as_strided((6,), (1,), 0)
+    a.mul_(2.0)
+    assert whole.tolist() == [0.0, 1.0, 4.0, 6.0, 8.0, 5.0]
+    assert tg.autograd.grad(whole.sum(), x)[0].tolist() == [1.0, 1.0, 2.0, 2.0, 2.0, 1.0]
+    b = (tg.arange(6.0) * 1.0)[2:5]
+    b.untyped_storage().fill_(0)
+    assert b.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.counted
+def test_a_result_goes_into_the_memory_of_the_last_view():
+    a = (tg.arange(6.0) * 1.0)[2:5]
+    at = a.data_ptr()
+    tg.add(tg.ones(3), 1.0, out=a)
+    assert a.tolist() == [2.0, 2.0, 2.0] and a.data_ptr() == at
+
+
 def test_a_view_that_changes_its_shape_in_place_stays_a_view_of_its_base():
     y = leaf(1.0, 2.0) * 2.0
     v = y[:]
