@@ -33,6 +33,15 @@ def test_name(text, name):
     assert f"grad_fn=<{name.rpartition('::')[2]}>" in str(y)
 
 
+def test_a_copy_into_a_tensor_that_has_hooks():
+    x, y = tg.ones(2, requires_grad=True), 2 * tg.ones(2, requires_grad=True)
+    y.register_hook(lambda g: None)
+    y.copy_(x)
+    assert y.grad_fn.name() == "torch::autograd::CopyBackwards"
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
 def test_a_copy_into_a_tensor_that_has_views():
     x, whole = tg.ones(2, 2, requires_grad=True), tg.zeros(2, 2)
     row = whole[0]

@@ -114,7 +114,7 @@ def overwrite(t: Any, source: Any) -> Any:
     if recorded:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
         writes.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
-        if t._st is None or not t._st.hchain:  # a view has the history of the whole
+        if type(t._st) is not alias.Alias or not t._st.hchain:  # a view has the history of the whole
             set_grad_fn_name("torch::autograd::CopyBackwards", t)
     return t
 
