@@ -16,7 +16,6 @@ from .protocols import arrays
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 ACCUMULATING = threading.RLock()
-ARRAY = operator.attrgetter("_d")
 
 
 def renew_lock() -> None:
@@ -50,15 +49,18 @@ def commit(gradients: dict[int, Any]) -> bool:
 
 def do_all(parts: list[Any]) -> None:
     """Call functions of C and add gradients, (`.grad`, gradient), in one call of C, in which no exception comes between."""
+    if not (sums := [p for p in parts if type(p) is tuple]):
+        deque(map(operator.call, parts), 0)
+        return
     # An array that was held here would count as held, and a second leaf with this `.grad` would leave it.
-    olds, gs = zip(*sums, strict=True) if (sums := [p for p in parts if type(p) is tuple]) else ((), ())
+    olds, gs = zip(*sums, strict=True)
     calls = map(operator.call, [p for p in parts if type(p) is not tuple])
-    arrays.silently(deque, chain(calls, map(operator.iadd, map(ARRAY, olds), gs)), 0)
+    arrays.silently(deque, chain(calls, map(operator.iadd, map(operator.attrgetter("_d"), olds), gs)), 0)
 
 
 def accumulation(leaf: Any, old: Any, g: Any) -> Any:
     """What does .grad += g for a plain `.grad`, see `do_all`. Whatever can fail has been done then."""
     if not is_sole_owner(old):
         old._d = old._d.copy(order="K")
-    new: Any = None if old._d.flags.writeable else private(arrays.silently(operator.add, old._d, g))
-    return (old, g) if new is None else partial(setattr, leaf, "_g", new)
+    added = old._d.flags.writeable
+    return (old, g) if added else partial(setattr, leaf, "_g", private(arrays.silently(operator.add, old._d, g)))

@@ -1,7 +1,4 @@
-"""The backward pass of one output into its leaves: one walk down the tape; what follows it is in `gradient`.
-
-An entry reads only older slots, so that the cotangent of each is complete when the walk comes to it.
-"""
+"""The backward pass of one output into its leaves: one walk down the tape; what follows it is in `gradient`."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ from .plain_vjp import ReplayKind
 from .reach import reach
 from .tape import Tape
 
-FEW, PATIENCE = 8, 64  # entries that a walk lists first; that it passes before it looks whether it would rather search
+FEW, PATIENCE = 64, 64  # entries that a walk lists first; that it passes before it looks whether it would rather search
 
 
 def walk(root: int, g: Any, tape: Tape, replay: ReplayKind) -> tuple[dict[int, Any], list[int]] | None:
     """Cotangents of the leaves by slot, and the slots of the entries that were visited, which stay on the tape.
 
+    An entry reads only older slots: the cotangent of each is complete when the walk comes to it.
     None, and nothing done, where it comes to links, packed arrays, entries released or another thread's, or no cotangent.
     """
     cot = {root: g}
@@ -31,7 +29,7 @@ def walk(root: int, g: Any, tape: Tape, replay: ReplayKind) -> tuple[dict[int, A
     plain: Any = partial(takewhile, tape.special.__lt__) if tape.special > 0 else iter
     try:
         far = visit(plain(newest), tape, cot, order, replay, PATIENCE)
-        if far is None and newest:
+        if far is None and len(newest) == FEW:
             far = visit(plain(chain.from_iterable(older(newest, tape))), tape, cot, order, replay, PATIENCE)
     except (KeyError, RuntimeError):  # the tape has changed; a rule that fails will fail again
         return None
