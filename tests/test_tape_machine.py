@@ -73,6 +73,15 @@ class Held:
         self.tensor, self.values, self.slopes = tensor, values, slopes  # the latter two in lists of one element
 
 
+@pytest.fixture(autouse=True, scope="module")
+def frozen():
+    """What other tests have left need not be looked through at each collection, of which there are thousands."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 class Machine:
     def __init__(self):
         gc.collect()
