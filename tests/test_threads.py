@@ -8,6 +8,7 @@ import multiprocessing
 import queue
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.core.tape import TAPES
+from tapegrad.tensor import graph
 
 N = 4
 
@@ -464,3 +466,25 @@ def test_recording_after_fork():
     assert receive.recv() == (6.0, 4.0, 6.0, True)
     process.join(30)
     assert tg.autograd.grad(y.sum(), x)[0].item() == 4.0
+
+
+def test_first_hooks_of_a_node_from_two_threads(monkeypatch):
+    """Neither takes the place of the other, which was made meanwhile."""
+
+    class Slow(graph.NodeHooks):
+        __slots__ = ()
+
+        def __init__(self):
+            time.sleep(0.02)
+            super().__init__()
+
+    monkeypatch.setattr(graph, "NodeHooks", Slow)
+    y, ran = 2 * tg.ones(2, requires_grad=True), []
+    node = y.grad_fn
+    threads = [threading.Thread(target=node.register_hook, args=(lambda *_, i=i: ran.append(i),)) for i in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    y.sum().backward()
+    assert sorted(ran) == [0, 1]

@@ -93,8 +93,9 @@ class Node:
 
     def _hooks(self) -> NodeHooks:
         t = self._tensor()
-        found = hooks_at(self._slot, t)
-        own_hooks(self, t)
+        with plain_commit.ACCUMULATING:  # of two threads, both hook into what the first has made
+            found = hooks_at(self._slot, t)
+            own_hooks(self, t)
         return found
 
     @property
