@@ -24,7 +24,8 @@ def _own(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
     return made
 
 
-def _returned(results: Tensors) -> Any:
+def returned(results: Sequence[Any]) -> Any:
+    """What an operation gives: a tuple of its results, or the only one."""
     return tuple(results) if len(results) > 1 else results[0]
 
 
@@ -55,7 +56,7 @@ def _scan(
             rows = [np.empty((length, *r.shape), r.dtype) for r in made]
         for row, r in zip(rows, made, strict=True):
             row[t] = r
-    return _returned([*_own(carry, operands), *rows])
+    return returned([*_own(carry, operands), *rows])
 
 
 @quiet
@@ -65,10 +66,10 @@ def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: 
     while condition.step(*carry, *of_condition)[0]:
         carry = list(body.step(*carry, *of_body))
         steps += 1
-    return _returned([*_own(carry, operands), np.array(steps)])
+    return returned([*_own(carry, operands), np.array(steps)])
 
 
 @quiet
 def _cond(operands: Tensors, true: SubProgram, false: SubProgram) -> Any:
     results = (true if operands[0] else false).step(*operands[1:])
-    return _returned(_own(results, operands))
+    return returned(_own(results, operands))

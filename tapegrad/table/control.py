@@ -27,7 +27,7 @@ from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP
 from ..dtypes import is_inexact
-from ..kernels.control import History, _cond, _order, _returned, _scan, _split, _while
+from ..kernels.control import History, _cond, _order, _scan, _split, _while, returned
 from ..levels.vmap import NeedLoop, one_by_one, representative
 from ..programs.derivatives import Tensors, _at, _batched, _filled, _jvp, _meta, _moving, _ones, _row, _vjp, _zeros
 from ..programs.subprogram import SubProgram, traced_alone
@@ -189,7 +189,7 @@ def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     found = scan(TENSOR_XP, [*carry, *rows, *rest], whole, carried, scanned, length, reverse, history)
-    return _returned([*found[:carried], *map(_swapped, found[carried:])])
+    return returned([*found[:carried], *map(_swapped, found[carried:])])
 
 
 def loop(
@@ -284,7 +284,7 @@ def _t_while(
     result: Tensors = [None] * (carried + 1)
     for k, t in zip(states, found[carried:], strict=False):
         result[k] = t
-    return _returned(result)
+    return returned(result)
 
 
 def _chosen(on: Any, n: int, xs: Tensors, ys: Tensors) -> Tensors:
@@ -323,7 +323,7 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     operands = [*carry, count, *of_condition, *of_condition, *of_body]
-    return _returned(while_loop(operands, tests, steps, carried + 1, conditional)[: carried + 1])
+    return returned(while_loop(operands, tests, steps, carried + 1, conditional)[: carried + 1])
 
 
 # ----------------------------------------------------------------------------------------------------------------- cond
@@ -381,13 +381,13 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     try:
         if batched[0]:
             taken, other = (_batched(branch, n, xs, flags) for branch in params)
-            return _returned(_chosen(pred, n, taken, other))
+            return returned(_chosen(pred, n, taken, other))
         values = [*map(representative, xs)]
         whole = [branch.derived(("batch", n, tuple(flags)), values, lambda *t, branch=branch: _batched(branch, n, t, flags))
                  for branch in params]  # fmt: skip
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
-    return _returned(cond(TENSOR_XP, [pred, *xs], *whole))
+    return returned(cond(TENSOR_XP, [pred, *xs], *whole))
 
 
 define(

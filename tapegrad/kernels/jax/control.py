@@ -12,6 +12,7 @@ from jax import lax
 from ...programs.program import Instruction
 from ...programs.subprogram import SubProgram
 from .. import jax as backend  # on its way to being imported
+from ..control import returned
 
 Arrays = Sequence[Any]
 
@@ -27,10 +28,6 @@ def run(subprogram: SubProgram, operands: Arrays) -> list[Any]:
         return backend.call(i.op, operands, params, like if i.op.outputs > 1 else like[0])
 
     return [jnp.asarray(r) for r in program.run(environment, instruction)]
-
-
-def returned(results: Arrays) -> Any:
-    return tuple(results) if len(results) > 1 else results[0]
 
 
 def stop_gradient(x: Any) -> Any:
