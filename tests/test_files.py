@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 
@@ -355,6 +356,34 @@ def test_threads_that_save_to_one_path(tmp_path):
     finally:
         sys.setswitchinterval(interval)
     assert not failures and os.listdir(tmp_path) == ["m.pt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files are locked on POSIX systems")
+def test_a_new_file_that_another_save_takes_for_a_leftover(tmp_path, monkeypatch):
+    """It has locked the file before its maker could, and removes it then."""
+    import fcntl
+
+    from tapegrad.io import replacing
+
+    lock, removers = replacing._lock, []
+
+    def remove(file, name):
+        time.sleep(0.05)
+        os.unlink(name)
+        file.close()
+
+    def locked_by_another(file, *args, **kwargs):
+        if not removers:
+            other = open(file.name, "rb+")  # noqa: SIM115 - its remover closes it
+            fcntl.flock(other, fcntl.LOCK_EX)
+            removers.append(threading.Thread(target=remove, args=(other, file.name)))
+            removers[0].start()
+        return lock(file, *args, **kwargs)
+
+    monkeypatch.setattr(replacing, "_lock", locked_by_another)
+    with replacing.replacing(str(tmp_path / "m.pt")):
+        removers[0].join()
+    assert os.listdir(tmp_path) == ["m.pt"]
 
 
 def test_links_and_modes_survive(tmp_path):

@@ -50,8 +50,8 @@ def _unfinished(path: str) -> Any:
     """A new locked file, of this call alone, whatever threads and processes save."""
     while True:
         file = open(f"{path}.{os.urandom(8).hex()}.part", "xb")  # noqa: SIM115 - who calls closes it
-        _lock(file)
-        if os.path.exists(file.name):  # another process may have taken it for a leftover before it was locked
+        _lock(file, wait=True)  # for another process or thread that took it for a leftover before, and is to remove it
+        if os.path.exists(file.name):
             return file
         file.close()
 
@@ -70,14 +70,14 @@ def _remove_leftovers(path: str) -> None:
                     os.unlink(leftover)
 
 
-def _lock(file: Any) -> bool:
-    """Lock a file for as long as it is open; False if another process or call has locked it, or where there are no locks."""
+def _lock(file: Any, wait: bool = False) -> bool:
+    """Lock a file for as long as it is open; False where there are no locks, or if another call has it."""
     if not POSIX:
         return False
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
